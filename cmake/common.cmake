@@ -1,10 +1,10 @@
-# llama.cpp's C++ library (chat templates), as a static library: built of the source that the prebuilt libraries were built
-# from. On Linux the ready library needs GLIBCXX_3.4.30, and RHEL 9 has 3.4.29. On macOS the compiler's C++ library is not that of
-# llama.cpp's libraries: no more than C crosses between the two, and one function that fit.cpp calls; an exception of theirs has
-# no type there that ours knows, and what catches it learns no reason. cmake/llama.cmake includes this where FM_LLAMA_COMMON is
-# static.
+# llama.cpp's C++ library (chat templates), as a static library. It is built from the same source as the prebuilt libraries. On
+# Linux the prebuilt library needs GLIBCXX_3.4.30, but RHEL 9 has 3.4.29. On macOS our compiler's C++ library is another one than
+# that of llama.cpp's libraries. So only C functions are called across the two, and one C++ function that fit.cpp calls. Our code
+# does not know the types of their exceptions: it can catch one, but can't read its reason. cmake/llama.cmake includes this where
+# FM_LLAMA_COMMON is static.
 #
-#   FM_DEPS_DIR     its folder llama/src holds the source, and common the result
+#   FM_DEPS_DIR     its folder llama/src holds the source, and its folder common gets the result
 #
 # Provides the target fm::llama-common.
 include_guard(GLOBAL)
@@ -31,5 +31,5 @@ add_dependencies(fm::llama-common fm_common_build)
 set_target_properties(fm::llama-common PROPERTIES
   IMPORTED_LOCATION "${fm_common_library}" IMPORTED_LINK_INTERFACE_LANGUAGES CXX)
 target_link_libraries(fm::llama-common INTERFACE fm::llama Threads::Threads)
-# Some functions that the engine does not use call functions of files that are left out: the linker drops them.
+# Some functions call functions of files that are left out. The engine does not use these functions, so the linker drops them.
 target_link_options(fm::llama-common INTERFACE "-Wl,$<IF:$<BOOL:${APPLE}>,-dead_strip,--gc-sections>")

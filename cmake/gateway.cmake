@@ -1,11 +1,11 @@
-# The libraries of fm-gateway. Sets FM_GATEWAY_BUILT, and where it is ON, makes these targets:
+# The libraries of fm-gateway. This file sets FM_GATEWAY_BUILT. If that is ON, these targets exist:
 #
 #   fm_llhttp            the HTTP parser, built of the C files that packaging/setup.sh brings
 #   fm_wslay             WebSocket frames
 #   PkgConfig::LIBUV, PkgConfig::CRYPTO, PkgConfig::UTF8PROC
 #   fm_sqlite_vec        vectors in SQLite, built of one C file; only where setup.sh could bring it (it needs cargo)
 #
-# Of a build for another system than Linux and macOS there is no gateway: its sockets and signals are POSIX.
+# There is a gateway only on Linux and macOS, because its sockets and signals are POSIX.
 set(FM_DEPS_DIR "${CMAKE_SOURCE_DIR}/build/deps" CACHE PATH "what packaging/setup.sh downloaded")
 set(FM_GATEWAY_BUILT OFF)
 if(FM_GATEWAY STREQUAL "off" OR WIN32 OR (CMAKE_CROSSCOMPILING AND NOT FM_GATEWAY STREQUAL "on"))
@@ -57,7 +57,8 @@ if(EXISTS "${FM_DEPS_DIR}/sqlite-vec/sqlite-vec.c")
   add_library(fm_sqlite_vec STATIC "${FM_DEPS_DIR}/sqlite-vec/sqlite-vec.c")
   target_include_directories(fm_sqlite_vec SYSTEM PUBLIC "${FM_DEPS_DIR}/sqlite-vec")
   target_compile_definitions(fm_sqlite_vec PUBLIC SQLITE_CORE PRIVATE _GNU_SOURCE)
-  # A distance is a sum: in order, each addition waits for the one before. In any order, a search takes half the time.
+  # A distance is a sum. If the order of the additions is fixed, each one waits for the one before. In any order, a search takes
+  # half the time.
   target_compile_options(fm_sqlite_vec PRIVATE
     -fassociative-math -fno-signed-zeros -fno-trapping-math -fno-math-errno)
   target_link_libraries(fm_sqlite_vec PUBLIC PkgConfig::SQLITE m)

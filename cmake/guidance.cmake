@@ -1,4 +1,5 @@
-# llguidance, the library that keeps a model's output to a grammar: Rust, built by cargo into one static library.
+# llguidance, the library that limits a model's output to a grammar. It is written in Rust; cargo builds it into one static
+# library.
 #
 #   FM_GUIDANCE=auto  (default) where packaging/setup.sh has brought the crates and there is a cargo
 #   FM_GUIDANCE=on    the same, and an error where it can't be had
@@ -48,7 +49,7 @@ if(NOT fm_guidance_mode STREQUAL "off" AND NOT (FM_CARGO AND EXISTS "${fm_crates
 endif()
 
 if(NOT fm_guidance_mode STREQUAL "off")
-  # One for all presets of a checkout: its code is the same in each.
+  # All presets of a checkout share one library, because its code is the same in each.
   set(fm_crate "${CMAKE_SOURCE_DIR}/helper/engine/guide/guidance")
   set(fm_cargo_dir "${FM_DEPS_DIR}/rust/target")
   set(fm_guidance_library "${fm_cargo_dir}/${fm_rust_output}/libfm_guidance.a")

@@ -1,15 +1,16 @@
-# Makes a folder of crates for cargo in which llguidance's JSON compiler has one more file, numbers.rs: the release lets a
-# number run on without end. The other crates are links.
+# Makes a folder of crates for cargo in which llguidance's JSON compiler has one more file, numbers.rs: the release allows numbers
+# of any length. The other crates are links.
 #
 # usage: cmake -D FROM=VENDOR -D NUMBERS=numbers.rs -D TO=FOLDER -D NAME=CRATE [-D STD=VENDOR] -P guidance_patch.cmake
 #   CRATE  llguidance's folder in FOLDER. cargo takes a crate of a registry for unchanged as long as its folder is the same:
 #          a patch that changed needs another name
 #   STD    the crates of Rust's standard library, where that is built too
 #
-# A release that is not as expected is an error: then look whether its numbers end by now, and what of this is left to do.
+# If a release is not as expected, that is an error. Then check whether it limits its numbers by now, and which parts of this file
+# are still needed.
 cmake_minimum_required(VERSION 3.20)
 
-# Replaces `from` in the variable `text`, where it must stand `times` times.
+# Replaces `from` in the variable `text`. It is an error if `from` does not occur exactly `times` times there.
 function(replace_exactly text from to times)
   string(REPLACE "${from}" "${to}" replaced "${${text}}")
   string(LENGTH "${${text}}" old)
@@ -45,13 +46,13 @@ replace_exactly(code "let mut ast = RegexAst::Regex(rx);" "let mut ast = numbers
 file(WRITE "${compiler}" "${code}\nmod numbers;\n")
 file(COPY "${NUMBERS}" DESTINATION "${made}/${NAME}/src/json/compiler")
 
-# Nobody uses what would be linked of it alone, and a linker for another system may lack a library for that.
+# Nobody uses a staticlib or cdylib of llguidance alone, and a linker for another system may lack a library to make one.
 set(manifest "${made}/${NAME}/Cargo.toml")
 file(READ "${manifest}" code)
 replace_exactly(code "    \"staticlib\",\n    \"rlib\",\n    \"cdylib\",\n" "    \"rlib\",\n" 1)
 file(WRITE "${manifest}" "${code}")
 
-# cargo compares the checksums of a crate's files where they are listed.
+# cargo compares the checksums of a crate's files that are listed, so none is listed.
 set(sums "${made}/${NAME}/.cargo-checksum.json")
 file(READ "${sums}" code)
 string(REGEX REPLACE "\"files\":{[^}]*}" "\"files\":{}" code "${code}")

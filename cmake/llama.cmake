@@ -26,7 +26,7 @@ function(fm_llama_require path)
   endif()
 endfunction()
 
-# A target fm::NAME for the one shared library of that name, whatever version its file name carries.
+# Makes the target fm::NAME for the shared library of that name, whatever version its file name has.
 function(fm_llama_import name)
   file(GLOB found "${FM_LLAMA_LIB_DIR}/lib${name}.so" "${FM_LLAMA_LIB_DIR}/lib${name}.v*.so"
     "${FM_LLAMA_LIB_DIR}/lib${name}.dylib" "${FM_LLAMA_LIB_DIR}/lib${name}.metal.v*.dylib")
@@ -66,11 +66,11 @@ macro(fm_llama_prebuilt)
   target_include_directories(fm::llama-common INTERFACE
     "${FM_DEPS_DIR}/llama/src/common" "${FM_DEPS_DIR}/llama/src/vendor")
   target_compile_features(fm::llama-common INTERFACE cxx_std_17)
-  # As the libraries were built.
+  # These definitions are those with which the libraries were built.
   target_compile_definitions(fm::llama INTERFACE GGML_SHARED GGML_BACKEND_SHARED LLAMA_SHARED)
 endmacro()
 
-# A function, so that the settings of llama.cpp's build stay its own.
+# This is a function, so that the variables set for llama.cpp's build do not affect ours.
 function(fm_llama_add_source lib_dir)
   enable_language(CXX)
   set(CMAKE_POLICY_DEFAULT_CMP0077 NEW) # the variables below win over llama.cpp's options
@@ -81,7 +81,7 @@ function(fm_llama_add_source lib_dir)
   foreach(part TESTS TOOLS EXAMPLES SERVER APP UI)
     set(LLAMA_BUILD_${part} OFF)
   endforeach()
-  # One CPU library a microarchitecture, as in the prebuilt ones: the result runs on every machine of this platform.
+  # Each microarchitecture gets a CPU library, as in the prebuilt release, so the result runs on every machine of this platform.
   set(GGML_NATIVE OFF)
   set(GGML_BACKEND_DL ON)
   set(GGML_CPU_ALL_VARIANTS ON)
@@ -102,7 +102,8 @@ function(fm_llama_add_source lib_dir)
   endif()
   add_subdirectory("${FM_DEPS_DIR}/llama/src" "${CMAKE_BINARY_DIR}/llama" EXCLUDE_FROM_ALL)
   if(MINGW AND TARGET ggml-cpu-sapphirerapids)
-    # gcc 12 takes half of an address for the instructions of tiles. Without them the library is zen4's, and not installed.
+    # gcc 12 uses only half of an address in the instructions for tiles, so they are off. The library is then the same as zen4's,
+    # and it is not installed.
     target_compile_options(ggml-cpu-sapphirerapids PRIVATE -mno-amx-tile -mno-amx-int8)
   endif()
   foreach(dir ggml/src src common)

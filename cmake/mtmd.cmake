@@ -1,5 +1,5 @@
-# libmtmd, llama.cpp's library for models that see: built from the source that the libraries were built from, into one
-# static library.
+# libmtmd, llama.cpp's library for models that see. It is built into one static library, from the same source as the other
+# libraries.
 #
 #   FM_VISION=auto  (default) where packaging/setup.sh has brought the source
 #   FM_VISION=on    the same, and an error where it can't be had
@@ -27,7 +27,7 @@ if(NOT fm_vision_mode STREQUAL "off" AND NOT EXISTS "${fm_mtmd_src}/tools/mtmd/m
 endif()
 
 if(NOT fm_vision_mode STREQUAL "off")
-  # One for all presets of a checkout: its code is the same in each.
+  # All presets of a checkout share one library, because its code is the same in each.
   set(fm_mtmd_dir "${FM_DEPS_DIR}/mtmd")
   set(fm_mtmd_library "${fm_mtmd_dir}/libfm_mtmd.a")
   set(fm_mtmd_project "${CMAKE_SOURCE_DIR}/cmake/mtmd")

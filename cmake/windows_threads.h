@@ -1,4 +1,4 @@
-/* What ggml uses of <processthreadsapi.h>, and mingw-w64 before version 11 does not declare. */
+/* Declarations of <processthreadsapi.h> that ggml uses, and that mingw-w64 lacks before version 11. */
 #include <_mingw.h>
 
 #if __MINGW64_VERSION_MAJOR < 11

@@ -23,14 +23,14 @@ static bool use_log_prefix(const char *prefix) {
     return setenv("FM_ENGINE_LOG_PREFIX", prefix, 1) == 0;
 }
 
-/* Engines get absolute paths. The path of a missing file stays as it is: the engine reports that. */
+/* Makes an engine's path absolute. The path of a missing file stays as it is; the engine reports the missing file. */
 static void make_absolute(const char **path) {
     static char *absolute;
     absolute = *path ? fm_file_resolve(*path) : NULL;
     *path = absolute ? absolute : *path;
 }
 
-/* Its stdout is the user's. */
+/* Runs the benchmark, which prints to the user's stdout. */
 static int bench(const struct fm_options *options) {
     int end_fd = fm_watch_for_end();
     if (end_fd < 0) {

@@ -1,7 +1,7 @@
 /*
  * For builds that count coverage (FM_COVERAGE): the counts go to disk at exit(), but not at _exit(). The linker sends
- * every call of _exit here (--wrap=_exit), so callers of _exit need no change. A process that is ended by SIGKILL is
- * not counted.
+ * every call of _exit here (--wrap=_exit), so callers of _exit need no change. The counts of a process that SIGKILL
+ * ends are lost.
  */
 #ifdef FM_COVERAGE
 

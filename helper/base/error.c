@@ -1,4 +1,6 @@
-/* The error codes' names, and filling a struct fm_error. A detail is always whole UTF-8 and ends with a NUL. */
+/*
+ * Knows the names of the error codes, and fills a struct fm_error. A detail is always valid UTF-8 and ends with a NUL.
+ */
 #include "base/error.h"
 #include "base/utf8.h"
 

@@ -1,7 +1,7 @@
 /*
- * The project's one error idiom: a function that can fail returns `enum fm_code` (FM_OK is 0), hands data out through
- * pointers, and describes what went wrong in a caller-provided `struct fm_error`, which is only written on failure.
- * The codes are those of protocol/PROTOCOL.md, "Errors".
+ * The project's one error idiom: a function that can fail returns `enum fm_code` (FM_OK is 0), returns data through
+ * pointers, and describes what went wrong in a caller-provided `struct fm_error`, which is written only on failure. The
+ * codes are those of protocol/PROTOCOL.md, "Errors".
  */
 #ifndef FM_BASE_ERROR_H
 #define FM_BASE_ERROR_H
@@ -33,7 +33,7 @@ struct fm_error {
     int64_t limit_ms;   /* FM_TIMEOUT: how long that limit is */
     int64_t retry_ms;   /* a retry may succeed after this many ms; 0: not known */
     bool elsewhere;     /* another engine may be able to do what this one can't */
-    bool again;         /* the same request may succeed if it is sent to the same place again at once */
+    bool again;         /* the same request may succeed if it is sent again to the same place at once */
     bool untaken;       /* with `again`: no work on the request seems to have begun, so it may be sent several times */
     char
         reason_code[32]; /* why an engine is not available: "OFFLINE", say (ENGINE.md, Availability); "": not known */
@@ -50,11 +50,14 @@ enum fm_code fm_code_parse(const char *name);
 /*
  * Fills `error` and returns `code`, so that a failing function ends in one statement:
  *     return fm_fail(error, FM_NOT_FOUND, "no such model: %s", id);
- * An overlong detail is cut on a UTF-8 boundary.
+ * A detail that is too long is cut between characters.
  */
 enum fm_code fm_fail(struct fm_error *error, enum fm_code code, const char *fmt, ...) FM_PRINTF(3, 4);
 
-/* Shorthand for a limit of the helper on what runs at the same time; `error->reason` is "too_many_requests". */
+/*
+ * Shorthand for an error at a limit of the helper on how many things run at the same time; `error->reason` is
+ * "too_many_requests".
+ */
 enum fm_code fm_fail_too_many(struct fm_error *error, const char *fmt, ...) FM_PRINTF(2, 3);
 
 /* Shorthand for running out of memory. */

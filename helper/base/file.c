@@ -44,7 +44,7 @@ enum fm_code fm_file_check_magic(const char *path, const char *magic, struct fm_
     return code;
 }
 
-/* At most `limit` bytes. */
+/* Reads at most `limit` bytes. */
 static enum fm_code read_from(int fd, const char *path, struct fm_buf *text, size_t limit, struct fm_error *error) {
     ssize_t got;
     do {

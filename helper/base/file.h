@@ -1,4 +1,4 @@
-/* Files whose paths come from outside: from options and from hosts. Nothing here waits for another process. */
+/* Files whose paths come from options or from hosts. Nothing here waits for another process. */
 #ifndef FM_BASE_FILE_H
 #define FM_BASE_FILE_H
 
@@ -27,17 +27,17 @@ FM_MUST_USE enum fm_code fm_file_check_magic(const char *path, const char *magic
  */
 FM_MUST_USE enum fm_code fm_file_read(const char *path, struct fm_buf *text, struct fm_error *error);
 
-/* Appends the first `limit` bytes of the file, or all if it has fewer. Otherwise as fm_file_read. */
+/* Appends the first `limit` bytes of the file, or all if it has fewer. Otherwise the same as fm_file_read. */
 FM_MUST_USE enum fm_code fm_file_read_start(const char *path, struct fm_buf *text, size_t limit,
                                             struct fm_error *error);
 
 /*
  * Creates the file `path`, empty, with mode 0600, unless it exists. Fails with FM_UNAVAILABLE and the path in the
- * error, also when something that is no regular file is there, such as a device. Never waits.
+ * error, also if the path is no regular file but a device, for example. Never waits.
  */
 FM_MUST_USE enum fm_code fm_file_create(const char *path, struct fm_error *error);
 
-/* Which file a path names. All 0: there is none, or it can't be examined. */
+/* Identifies the file that a path names. All 0: there is no file, or it can't be examined. */
 struct fm_file_id {
     uint64_t device;
     uint64_t inode;
@@ -56,34 +56,38 @@ struct fm_file_info {
  */
 int fm_file_examine(const char *path, struct fm_file_info *info);
 
-/* Only the `id` of what fm_file_examine reports. */
+/* Returns only the `id` that fm_file_examine reports. */
 struct fm_file_id fm_file_identify(const char *path);
 
-/* Whether this process may run the program `path`: 0 or an errno value. */
+/* Checks whether this process may run the program `path`. Returns 0 or an errno value. */
 FM_MUST_USE int fm_file_check_program(const char *path);
 
 /*
- * Whether the file can be opened for reading: 0 or an errno value. Never waits, not even for a FIFO without a writer.
+ * Checks whether the file can be opened for reading. Returns 0 or an errno value. Never waits, not even for a FIFO
+ * without a writer.
  */
 FM_MUST_USE int fm_file_check_readable(const char *path);
 
-/* Removes a file, if there is one and it may be removed. */
+/* Removes a file if it exists and may be removed. */
 void fm_file_remove(const char *path);
 
-/* The absolute path of a file that exists; the caller frees it. NULL with errno: there is no file, or no memory. */
+/*
+ * Returns the absolute path of an existing file; the caller frees the path. NULL with errno: there is no file, or no
+ * memory.
+ */
 char *fm_file_resolve(const char *path);
 
 /* The last folder separator in `path`; NULL: there is none. Pure. */
 const char *fm_file_last_separator(const char *path);
 
 /*
- * The names in a folder, in no order, without "." and "..". NULL with errno. This function and fm_folder_next may block
- * on the disk.
+ * Opens a folder to list its names, in no order, without "." and "..". NULL with errno. This function and
+ * fm_folder_next may block on the disk.
  */
 struct fm_folder *fm_folder_open(const char *path);
 
 /*
- * The next name. The next call of this function overwrites it. NULL with errno 0: there are no more names. NULL with
+ * Returns the next name, which is valid until the next call. NULL with errno 0: there are no more names. NULL with
  * another errno: a read error.
  */
 const char *fm_folder_next(struct fm_folder *folder);
@@ -96,7 +100,7 @@ bool fm_file_id_equal(const struct fm_file_id *one, const struct fm_file_id *oth
 
 /*
  * Gives the file `path` the mode 0600; on Windows, where a file has the rights of its folder, it does nothing. Does not
- * open it: closing it would drop the locks that a library has on it.
+ * open the file, because closing it would drop the locks that a library has on it.
  */
 FM_MUST_USE enum fm_code fm_file_make_private(const char *path, struct fm_error *error);
 

@@ -15,7 +15,7 @@
 /* Types of values. */
 enum { TYPE_U8, TYPE_BOOL = 7, TYPE_STRING, TYPE_ARRAY, TYPE_COUNT = 13 };
 
-/* Bytes of a value of each type; 0: it has its own length. */
+/* Bytes of a value of each type; 0: the value contains its length. */
 static const size_t sizes[TYPE_COUNT] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
 /* The bytes that have not been read yet. */
@@ -39,7 +39,7 @@ static bool take_bytes(struct rest *rest, uint64_t len, const unsigned char **by
     return true;
 }
 
-/* A little-endian number of `size` bytes, at most 8. */
+/* Reads a little-endian number of `size` bytes, at most 8. */
 static bool take_number(struct rest *rest, size_t size, uint64_t *number) {
     const unsigned char *bytes;
     *number = 0;
@@ -62,7 +62,10 @@ static bool take_text(struct rest *rest, struct text *text) {
     return true;
 }
 
-/* Counts the items of an array and adds up its numbers. False also for arrays of arrays, which no file has. */
+/*
+ * Counts the items of an array and adds up its numbers. False also for arrays of arrays, which do not occur in real
+ * files.
+ */
 static bool take_array(struct rest *rest, uint64_t *count, double *sum) {
     uint64_t type;
     uint64_t number;
@@ -85,13 +88,13 @@ static bool equals(struct text text, const char *other) {
     return text.len == strlen(other) && memcmp(text.bytes, other, text.len) == 0;
 }
 
-/* Whether the key is "ARCHITECTURE.name". Keys of a model's parts have more dots. */
+/* Whether the key is "ARCHITECTURE.name". The keys of a model's parts have more dots. */
 static bool is_of_model(struct text key, const char *name) {
     const char *dot = memchr(key.bytes, '.', key.len);
     return dot && equals((struct text){dot + 1, key.len - (size_t)(dot + 1 - key.bytes)}, name);
 }
 
-/* What the header has said so far. */
+/* The values of the header that were read so far. */
 struct said {
     bool clip;
     bool blind; /* a projector only for sound */
@@ -101,10 +104,10 @@ struct said {
     uint64_t context;
     uint64_t layers;
     uint64_t heads;
-    uint64_t kv_heads;   /* 0: as many as `heads`, or not the same number in each layer */
-    double all_kv_heads; /* of all layers together, if their numbers differ; 0: they do not */
-    uint64_t interval;   /* one of this many layers has keys and values, the others have states; 0: all have keys */
-    uint64_t key;        /* numbers of a head's key and value; 0: what the heads share is `embedded` */
+    uint64_t kv_heads;   /* 0: as many as `heads`, or the number differs between layers */
+    double all_kv_heads; /* the sum of all layers, if their numbers differ; 0: they do not */
+    uint64_t interval;   /* one in this many layers has keys and values, the others have states; 0: all have keys */
+    uint64_t key;        /* numbers of a head's key and value; 0: `embedded`, divided among the heads */
     uint64_t value;
     uint64_t vocabulary;
 };
@@ -141,7 +144,7 @@ static void note_number(struct said *said, struct text key, uint64_t number) {
     }
 }
 
-/* Bytes of a token in the KV memory. What a file claims may be any number. */
+/* Computes the bytes of a token in the KV memory. The file may claim any numbers. */
 static double kv_bytes(const struct said *said) {
     double shared = said->heads ? (double)said->embedded / (double)said->heads : 0;
     double key = said->key ? (double)said->key : shared;
@@ -151,7 +154,7 @@ static double kv_bytes(const struct said *said) {
     return 2 * (key + value) * (said->all_kv_heads > 0 ? said->all_kv_heads : heads * layers);
 }
 
-/* Reads one key-value pair. False when the bytes end within it, or are not one. */
+/* Reads one key-value pair. False: the bytes end within the pair, or are no pair. */
 static bool read_pair(struct rest *rest, struct said *said) {
     struct text key;
     struct text text;
@@ -163,7 +166,7 @@ static bool read_pair(struct rest *rest, struct said *said) {
         return false;
     }
     if (type == TYPE_ARRAY) {
-        bool there = take_array(rest, &count, &sum); /* the header goes on after the bytes that are read */
+        bool there = take_array(rest, &count, &sum); /* the header is longer than the bytes that are read */
         said->vocabulary = equals(key, "tokenizer.ggml.tokens") ? count : said->vocabulary;
         said->all_kv_heads = there && is_of_model(key, "attention.head_count_kv") ? sum : said->all_kv_heads;
         return there;

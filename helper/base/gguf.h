@@ -1,6 +1,6 @@
 /*
  * The kind of a GGUF file, from the beginning of its header: enough to tell models from projectors, and which projector
- * fits which model, without a library that loads models. The format: docs/gguf.md of ggml.
+ * fits which model. This needs no library that loads models. ggml's docs/gguf.md describes the format.
  */
 #ifndef FM_BASE_GGUF_H
 #define FM_BASE_GGUF_H
@@ -14,7 +14,10 @@
 /* Bytes of a file that are read. The keys that matter come before the vocabulary, in the first few KiB. */
 #define FM_GGUF_LOOK_MAX 65536
 
-/* Memory of one token of a loaded vocabulary, in bytes, about: 290 for Qwen's with its merges, fewer without. */
+/*
+ * Approximate memory of one token of a loaded vocabulary, in bytes. Qwen's takes 290 with its merges; without merges it
+ * is less.
+ */
 #define FM_GGUF_TOKEN_BYTES 200
 
 struct fm_gguf_kind {
@@ -28,11 +31,12 @@ struct fm_gguf_kind {
 };
 
 /*
- * The kind of the file that begins with `bytes`. Zeros for keys that are missing, and for anything but GGUF. Pure.
+ * Finds the kind of the file that begins with `bytes`. Keys that are missing become zeros; so does everything if this
+ * is no GGUF. Pure.
  */
 void fm_gguf_kind_parse(const void *bytes, size_t len, struct fm_gguf_kind *kind);
 
-/* The kind of the file `path`; zeros also if it can't be read. Never waits for another process. */
+/* Finds the kind of the file `path`; all zeros also if it can't be read. Never waits for another process. */
 void fm_gguf_kind_read(const char *path, struct fm_gguf_kind *kind);
 
 #endif

@@ -1,4 +1,4 @@
-/* FNV-1a with 64 bits: it tells things apart, unless somebody made them collide on purpose. Pure. */
+/* FNV-1a with 64 bits: different data get different hashes, unless somebody made them collide on purpose. Pure. */
 #ifndef FM_BASE_HASH_H
 #define FM_BASE_HASH_H
 

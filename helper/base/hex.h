@@ -1,4 +1,4 @@
-/* Bytes as digits. */
+/* Bytes as hexadecimal digits. */
 #ifndef FM_BASE_HEX_H
 #define FM_BASE_HEX_H
 

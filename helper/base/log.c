@@ -1,4 +1,4 @@
-/* Log lines: each is put together in a local array and goes to stderr in one write, so that lines never mix. */
+/* Log lines. Each line is composed in a local array and goes to stderr in one write, so that lines never mix. */
 #include "base/log.h"
 #include "base/platform.h"
 #include "base/utf8.h"
@@ -65,8 +65,8 @@ static int write_dropped(char *line, size_t size, unsigned long dropped) {
 }
 
 /*
- * Replaces by '?' what a terminal, or a program that reads lines, would not take for text: control characters (C0, DEL,
- * and C1 in UTF-8), and bytes that are not UTF-8, because some terminals read them as C1.
+ * Replaces by '?' what is no text for a terminal, or for a program that reads lines: control characters (C0, DEL, and
+ * C1 in UTF-8), and bytes that are not UTF-8, because some terminals read them as C1.
  */
 static void make_plain(char *text, size_t len) {
     for (size_t at = 0; at < len;) {
@@ -85,7 +85,7 @@ static void make_plain(char *text, size_t len) {
 struct line {
     char text[FM_LOG_LINE_MAX];
     size_t used;
-    unsigned long dropped; /* number of dropped lines, which the beginning of this line reports */
+    unsigned long dropped; /* how many lines were dropped; the beginning of this line reports it */
 };
 
 static void begin_line(struct line *line) {
@@ -93,7 +93,7 @@ static void begin_line(struct line *line) {
     line->used = line->dropped ? (size_t)write_dropped(line->text, sizeof line->text / 4, line->dropped) : 0;
 }
 
-/* Adds `len` bytes that another program wrote; they already lie in the line, from `used` on. */
+/* Ends the line and writes it. Its last `len` bytes, from `used` on, are already there, but were not made plain yet. */
 static void send_line(struct line *line, size_t len) {
     make_plain(line->text + line->used, len);
     line->used += len;

@@ -1,5 +1,5 @@
 /*
- * Log lines on stderr, never blocking. Control characters, and bytes that are not UTF-8, are shown as '?'.
+ * Writes log lines to stderr, and never blocks. Control characters, and bytes that are not UTF-8, are shown as '?'.
  *
  * A line that stderr does not take at once (full or closed) is dropped and counted; the next line that goes through
  * reports the count. Callers log lengths and times. They log prompts and answers only in session mode, with
@@ -22,13 +22,13 @@ enum fm_log_level { FM_LOG_OFF, FM_LOG_ERROR, FM_LOG_WARN, FM_LOG_INFO, FM_LOG_D
 void fm_log_init(const char *name, enum fm_log_level level);
 
 /*
- * From here on lines have the form of session mode (protocol/SESSIONS.md): instead of name and level they begin with
+ * Gives all later lines the form of session mode (protocol/SESSIONS.md): instead of name and level they begin with
  * `prefix`, then "Error: " for an error or "Warning: " for a warning. Call after fm_log_init; `prefix` must outlive the
  * log.
  */
 void fm_log_use_prefix(const char *prefix);
 
-/* The level in force. */
+/* The current level. */
 enum fm_log_level fm_log_level_get(void);
 
 /* Converts "off", "error", "warn", "info" or "debug" to a level. False for any other word. */
@@ -37,13 +37,14 @@ FM_MUST_USE bool fm_log_level_parse(const char *word, enum fm_log_level *out);
 /* The word of a level, as fm_log_level_parse takes it. */
 const char *fm_log_level_name(enum fm_log_level level);
 
-/* One line (no newline in `fmt`). Any thread, never blocks; cut at FM_LOG_LINE_MAX. */
+/* Writes one line (no newline in `fmt`), cut at FM_LOG_LINE_MAX. Any thread; never blocks. */
 void fm_log(enum fm_log_level level, const char *fmt, ...) FM_PRINTF(2, 3);
 
 /*
- * One line that another program wrote to its stderr (`len` bytes, without a newline), at every level but `off`; builds
- * with a sanitizer show it at `off` too. The line begins with the prefix of fm_log_use_prefix, or else with `name` and
- * ": "; that beginning is not added if the text has it already. Any thread, never blocks; cut at FM_LOG_LINE_MAX.
+ * Logs one line that another program wrote to its stderr (`len` bytes, without a newline), at every level but `off`.
+ * Builds with a sanitizer log it at `off` too. The line begins with the prefix of fm_log_use_prefix, or else with
+ * `name` and ": ". That beginning is not added if the text has it already. The line is cut at FM_LOG_LINE_MAX. Any
+ * thread; never blocks.
  */
 void fm_log_relay(const char *name, const char *text, size_t len);
 

@@ -20,7 +20,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Without a call that closes all descriptors, those up to here are closed: the limit itself can be in the billions. */
+/*
+ * If the system has no call that closes all descriptors, only those below this number are closed: the limit itself can
+ * be in the billions.
+ */
 #define FD_MAX ((rlim_t)1 << 20)
 
 #define PRIVATE_MODE (S_IRUSR | S_IWUSR)
@@ -58,7 +61,7 @@ int fm_wait(struct fm_waited *waited, size_t count, int ms) {
     struct pollfd fds[FM_WAITED_MAX];
     for (size_t i = 0; i < count; i++) {
         short events = (short)((waited[i].input ? POLLIN : 0) | (waited[i].room ? POLLOUT : 0));
-#ifdef POLLRDHUP /* else the end of a socket is seen when it is read */
+#ifdef POLLRDHUP /* without POLLRDHUP, the end of a socket is noticed only when it is read */
         events = events ? events : POLLRDHUP;
 #endif
         fds[i] = (struct pollfd){.fd = waited[i].fd, .events = events};
@@ -75,7 +78,7 @@ int fm_wait(struct fm_waited *waited, size_t count, int ms) {
     return ready > 0 ? ready : 0;
 }
 
-/* Waits for a descriptor that does not block: a host may give us one like that (Node does). */
+/* Waits until a non-blocking descriptor is ready: a host may give us such a descriptor (Node does). */
 static bool wait_ready(int fd, short events) {
     struct pollfd poll_fd = {.fd = fd, .events = events};
     return poll(&poll_fd, 1, -1) >= 0 || errno == EINTR;
@@ -164,7 +167,7 @@ void fm_fill_std_fds(void) {
     for (int fd = 0; fd <= 2; fd++) {
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
             int null_fd = open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY);
-            (void)null_fd; /* the lowest free one, so it is `fd` */
+            (void)null_fd; /* open() takes the lowest free number, which is `fd` */
         }
     }
 }
@@ -234,7 +237,7 @@ void fm_folder_close(struct fm_folder *folder) {
     closedir((DIR *)folder);
 }
 
-/* The folder of `path`. False when the path has no folder, or one that is longer than `size`. */
+/* Copies the folder of `path`. False: the path has no folder, or the folder is longer than `size`. */
 static bool dir_of(const char *path, char *dir, size_t size) {
     const char *slash = strrchr(path, '/');
     if (!slash || (size_t)(slash - path) >= size) {
@@ -285,7 +288,8 @@ char **fm_process_environment(void) {
 
 void fm_end_by_signal(int number) {
     signal(number, SIG_DFL);
-    kill(getpid(), number); /* not raise(): this thread may block the signal; kill() reaches a thread that does not */
+    /* raise() would not do: this thread may block the signal, but kill() reaches a thread that does not */
+    kill(getpid(), number);
 }
 
 void fm_ask_for_end(void) {
@@ -305,8 +309,8 @@ static void end_signals(sigset_t *set) {
 }
 
 /*
- * Takes the signals in this thread: a handler could run in the middle of any code. When a terminal is closed, SIGHUP
- * may come twice, from the shell and from the system, so a second SIGHUP does not exit at once.
+ * Takes the signals in this thread, because a handler could interrupt any code. When a terminal is closed, SIGHUP may
+ * come twice, from the shell and from the system, so a second SIGHUP does not exit at once.
  */
 static void *signal_watch(void *unused) {
     (void)unused;
@@ -345,7 +349,7 @@ static void take_signals(void) {
     }
     signal(SIGCHLD, SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a file at its size limit is then an error of write() and does not end us */
+    signal(SIGXFSZ, SIG_IGN); /* so that a write beyond a file's size limit is an error and does not end us */
     end_signals(&set);        /* only the thread signal_watch takes these signals */
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     sigemptyset(&set);
@@ -378,7 +382,7 @@ int fm_watch_for_end(void) {
     return read_end;
 }
 
-/* In the child: the engine must not get descriptors that the host left open in this process. */
+/* In the child: closes descriptors, because the engine must not get those that the host left open in this process. */
 static void close_rest_on_exec(void) {
     struct rlimit files;
     if (fm_os_close_rest_on_exec()) {
@@ -391,8 +395,8 @@ static void close_rest_on_exec(void) {
 }
 
 /*
- * In the child: its memory holds prompts, which must not reach a disk. The limit is 1, not 0: at 0 Linux still hands
- * the dump to a program in core_pattern. 1 prevents that too, and is too small for a file (fs/coredump.c).
+ * In the child: its memory holds prompts, which must not reach a disk. The limit is 1, not 0: with 0, Linux still hands
+ * the dump to a program in core_pattern. A limit of 1 prevents that too, and is too small for a file (fs/coredump.c).
  */
 static void forbid_core_dumps(void) {
     const struct rlimit limit = {.rlim_cur = 1, .rlim_max = 1};
@@ -400,8 +404,8 @@ static void forbid_core_dumps(void) {
 }
 
 /*
- * In the child: the given descriptors become 3, 4 and so on, and stay open. `*report` may have one of those numbers,
- * and moves away.
+ * In the child: the given descriptors become 3, 4 and so on, and stay open. `*report` may have one of these numbers, so
+ * it gets a higher one.
  */
 static bool take_given(const struct fm_child_given *given, int *report) {
     int copies[FM_CHILD_GIVEN_MAX];
@@ -420,7 +424,7 @@ static bool take_given(const struct fm_child_given *given, int *report) {
     return ok;
 }
 
-/* In the child: limits how long its files may become. The limit does not concern what it sends through pipes. */
+/* In the child: limits the length of its files. The limit does not apply to pipes. */
 static bool limit_files(const struct fm_child_given *given) {
     struct rlimit limit;
     if (given->file_bytes <= 0) {
@@ -439,7 +443,7 @@ static void become(const char *path, char *const argv[], char *const env[], cons
                    const struct fm_child_given *given, int report, pid_t parent) {
     sigset_t none;
     fm_os_die_with_parent(parent);
-    setsid(); /* so it has no controlling terminal, and a process group for fm_child_kill */
+    setsid(); /* so the child has no controlling terminal, and has a process group for fm_child_kill */
     for (int number = 1; number < NSIG; number++) {
         signal(number, SIG_DFL);
     }
@@ -466,7 +470,10 @@ static void close_all(const int *fds, size_t count) {
     }
 }
 
-/* The program's name, then `args`. The caller frees it; the strings are not copied. NULL when out of memory. */
+/*
+ * Returns a list: the program's name, then `args`. The caller frees the list; the strings are not copied. NULL: out of
+ * memory.
+ */
 static char **make_argv(const char *path, char *const args[]) {
     size_t count = 0;
     while (args && args[count]) {

@@ -1,6 +1,6 @@
 /*
  * What differs between operating systems: processes, descriptors, signals, the sandbox. Only helper/base/platform* may
- * have platform conditionals; everything else is the same on each system.
+ * have platform conditionals; all other code is the same on each system.
  */
 #ifndef FM_BASE_PLATFORM_H
 #define FM_BASE_PLATFORM_H
@@ -27,15 +27,17 @@ FM_MUST_USE int fm_pipe(int *read_end, int *write_end);
 /* Never blocks. */
 bool fm_is_terminal(int fd);
 
-/* Makes a descriptor non-blocking, unless it is a terminal: its description is shared with the shell. */
+/* Makes a descriptor non-blocking, unless it is a terminal, whose description is shared with the shell. */
 void fm_set_nonblocking(int fd);
 
-/* What fm_wait looks at. With neither `input` nor `room` it waits for the end of what the other side writes, even if
- * there are still bytes to read before it (on Linux; on other systems only for a pipe). */
+/*
+ * What fm_wait looks at. With neither `input` nor `room`, it waits until the other side writes no more, even if bytes
+ * are still to be read (on Linux; on other systems only for a pipe).
+ */
 struct fm_waited {
     int fd;     /* -1: none */
     bool input; /* wait for bytes or for the end of input */
-    bool room;  /* wait until it takes bytes */
+    bool room;  /* wait until the descriptor takes bytes */
     bool ready; /* set by fm_wait: the event has come, or the other side is gone, which counts as ready too */
 };
 
@@ -47,12 +49,12 @@ struct fm_waited {
  */
 int fm_wait(struct fm_waited *waited, size_t count, int ms);
 
-/* Closes a descriptor that was made here. What was written to it still arrives, for which it may block. */
+/* Closes a descriptor that was made here. Bytes that were written to it still arrive, so this may block. */
 void fm_close(int fd);
 
 /*
- * Reads what has arrived, up to `len` bytes; blocks until something has. EINTR is retried. Returns the count, 0 at
- * the end of input, -1 on an error (errno).
+ * Reads up to `len` bytes; blocks until at least one has arrived. EINTR is retried. Returns the count, 0 at the end of
+ * input, -1 on an error (errno).
  */
 ssize_t fm_read(int fd, void *data, size_t len);
 
@@ -63,30 +65,32 @@ ssize_t fm_read(int fd, void *data, size_t len);
 ssize_t fm_write(int fd, const void *data, size_t len);
 
 /*
- * As fm_write, for a process of others, in which SIGPIPE may end the process: if the reader is gone, it fails with
- * EPIPE and sends no signal.
+ * Does the same as fm_write, but for code inside another program, which SIGPIPE could end: if the reader is gone, this
+ * fails with EPIPE and sends no signal.
  */
 ssize_t fm_write_quiet(int fd, const void *data, size_t len);
 
 /* Writes all of `len` bytes, blocking. EINTR and short writes are retried. False on an error (errno). */
 FM_MUST_USE bool fm_write_all(int fd, const void *data, size_t len);
 
-/* How many bytes written to a socket the other side has not read yet; 0 if `fd` is not a socket. */
+/* Returns how many bytes written to a socket the other side has not read yet; 0 if `fd` is not a socket. */
 size_t fm_socket_unread(int fd);
 
 /* Writes to stderr if that does not block; false when not all of it was written. */
 bool fm_stderr_try_write(const char *data, size_t len);
 
-/* Returns a descriptor for stdin that fm_wait can look at; stdin itself is used no more. -1 on an error (errno). */
+/*
+ * Returns a descriptor for stdin that fm_wait can look at. Do not use stdin itself after that. -1 on an error (errno).
+ */
 int fm_claim_stdin(void);
 
 /*
- * Returns a private descriptor for what was stdout, and makes descriptor 1 a copy of stderr, so that whatever a library
- * prints never reaches the wire. -1 on an error (errno).
+ * Returns a private descriptor for the original stdout, and makes descriptor 1 a copy of stderr, so that a library's
+ * prints never reach the host. -1 on an error (errno).
  */
 int fm_claim_stdout(void);
 
-/* Opens /dev/null on each of descriptors 0 to 2 that is closed, so that no later file lands on one. */
+/* Opens /dev/null on each of the descriptors 0 to 2 that is closed, so that no later file gets such a number. */
 void fm_fill_std_fds(void);
 
 /* ---- this process ---- */
@@ -103,19 +107,19 @@ char **fm_process_environment(void);
 /* The first number of macOS's version, such as 26; 0 on another system, or if it is not known. Any thread. */
 int fm_macos_version(void);
 
-/* Ends this process as if by that signal (SIGSTOP stops it). From any thread, whatever signals it blocks. */
+/* Ends this process as that signal would (SIGSTOP stops it). Any thread, whatever signals it blocks. */
 void fm_end_by_signal(int number);
 
 /*
- * From here on other processes of the same user can't read this one's memory or environment, and it leaves no core dump
- * (Linux; macOS only prevents the core dump; Windows does nothing). For a process that holds keys: call it before it
- * reads one.
+ * Prevents that other processes of the same user read this one's memory or environment, and that it leaves a core dump
+ * (Linux; macOS only prevents the core dump; Windows does nothing). In a process that holds keys, call it before the
+ * first key is read.
  */
 void fm_process_hide(void);
 
-/* How many of the machine's processors this process may use at the same time; each is at least 1. */
+/* How many of the machine's processors this process may use at the same time; both numbers are at least 1. */
 struct fm_processors {
-    int count; /* the processors of its affinity, but no more than the CPU quota of its cgroups allows, rounded up */
+    int count; /* the processors that its affinity and the CPU quota of its cgroups (rounded up) allow */
     int cores; /* as `count`, but the hyper-threads of one core count once */
 };
 
@@ -124,7 +128,7 @@ int64_t fm_process_memory(pid_t pid);
 
 /*
  * The bytes of memory that only this process has in use, without mapped files and other shared memory; -1: not known,
- * as on all systems but Linux. Threads and blocking: as fm_process_memory.
+ * as on all systems but Linux. Any thread; reads a small file.
  */
 int64_t fm_private_memory(void);
 
@@ -156,17 +160,20 @@ void fm_huge_pages_find(struct fm_huge_pages *pages, const char *path);
 /*
  * Moves the next part that has been read so far from the file's pages to a huge page in this process's own memory. The
  * same bytes stay at the same addresses. Other threads may read them meanwhile, but nobody may unmap them. False:
- * nothing is left, or there is no memory for it. Blocks for about a millisecond, and for some microseconds per part
- * that was not read.
+ * nothing is left, or there is no memory for it. Blocks for about a millisecond, and for some microseconds for each
+ * part that it skips because it was not read.
  */
 bool fm_huge_pages_next(struct fm_huge_pages *pages);
 
-/* As of now, for the calling thread. Any thread; reads a small file for each processor, which never blocks. */
+/*
+ * Returns the current numbers for the calling thread. Any thread; reads a small file for each processor, which never
+ * blocks.
+ */
 void fm_processors(struct fm_processors *processors);
 
 /*
- * Bytes of memory that this process may use: the machine's, or what its cgroups allow, if that is less. Threads and
- * blocking: as fm_processors.
+ * Bytes of memory that this process may use: the machine's memory, or what its cgroups allow if that is less. Any
+ * thread; reads small files, which never blocks.
  */
 int64_t fm_memory_limit(void);
 
@@ -181,7 +188,7 @@ void fm_random(void *data, size_t len);
 FM_MUST_USE bool fm_program_dir(char *dir, size_t size);
 
 /*
- * The folder of the library that defines `function`, among the libraries that the program is linked with; otherwise as
+ * The folder of the library that defines `function`, if the program is linked with that library; otherwise the same as
  * fm_program_dir. On Windows all these libraries lie beside the program.
  */
 FM_MUST_USE bool fm_library_dir(const char *function, char *dir, size_t size);
@@ -206,20 +213,20 @@ FM_MUST_USE int fm_thread_start(void *(*body)(void *), void *argument);
 FM_MUST_USE int fm_run_on_stack(size_t stack, void (*body)(void *), void *argument);
 
 /*
- * Code that can't be interrupted, on a thread of its own. If the owner gives it up, that thread frees what belongs to
- * it.
+ * Runs code that can't be interrupted on a separate thread. If the owner gives the task up, that thread frees the
+ * task's memory.
  */
 struct fm_task;
 struct fm_task_calls {
     void (*body)(void *argument);
-    void (*ended)(void *argument); /* on that thread, after `body`, unless it was given up. May be NULL */
-    void (*drop)(void *argument);  /* on that thread, after `body`, if it was given up: frees `argument` */
+    void (*ended)(void *argument); /* called on that thread, after `body`, unless the task was given up. May be NULL */
+    void (*drop)(void *argument);  /* called on that thread, after `body`, if the task was given up: frees `argument` */
 };
 
 /*
  * Starts `calls->body` (`calls` is copied) on a thread that has a stack of at least `stack` bytes and all signals
- * blocked. Does not block. Returns 0, or an errno value when it is not started: then `*task` is NULL and `argument`
- * still the caller's. The calls below are for one thread at a time.
+ * blocked. Does not block. Returns 0, or an errno value if the task is not started: then `*task` is NULL, and the
+ * caller still owns `argument`. Make the calls below from one thread at a time.
  */
 FM_MUST_USE int fm_task_start(size_t stack, const struct fm_task_calls *calls, void *argument, struct fm_task **task);
 
@@ -231,23 +238,24 @@ bool fm_task_wait(struct fm_task *task, int64_t until_ms);
 int64_t fm_task_cpu_ms(struct fm_task *task);
 
 /*
- * Frees `task`; never blocks for long. True: it is over, and `argument` is the caller's again. False: it is given up,
- * and its thread owns `argument` until it calls `drop`.
+ * Frees `task`; never blocks for long. True: the task is over, and the caller owns `argument` again. False: the task is
+ * given up, and its thread owns `argument` until it calls `drop`.
  */
 bool fm_task_end(struct fm_task *task);
 
 /*
- * Runs `body` as a task (fm_task_start) to its end, but at most for `cpu_ms` of its processor time, and for `clock_ms` by
- * the clock: on a busy machine a task needs longer by the clock. Blocks. Returns 0 when `body` has run, ETIMEDOUT when it
- * was given up, or another errno value when it was not run. Who owns `argument` then: fm_task_end, fm_task_start.
+ * Runs `body` as a task (fm_task_start) to its end, but at most for `cpu_ms` of its processor time, and for `clock_ms`
+ * by the clock: on a busy machine a task needs longer by the clock. Blocks. Returns 0 when `body` has run, ETIMEDOUT
+ * when it was given up, or another errno value when it was not run. After ETIMEDOUT the task's thread owns `argument`;
+ * after all other values the caller does.
  */
 FM_MUST_USE int fm_run_on_stack_within(size_t stack, int64_t cpu_ms, int64_t clock_ms, void (*body)(void *),
                                        void (*drop)(void *), void *argument);
 
 /*
  * Returns a descriptor that polls readable as soon as this process should end: SIGTERM, SIGINT or SIGHUP came, or the
- * parent died. From now on, whatever this process inherited, these signals are blocked and a thread takes them (SIGHUP
- * stays ignored if it is), SIGCHLD is not blocked and has its default action, and SIGPIPE and SIGXFSZ are ignored. A
+ * parent died. From now on, whatever this process inherited, these signals are blocked and a thread takes them (an
+ * ignored SIGHUP stays ignored). SIGCHLD is not blocked and has its default action. SIGPIPE and SIGXFSZ are ignored. A
  * second SIGTERM or SIGINT exits at once. Call once, before the first thread. -1 on an error (errno): this process
  * should end then.
  */
@@ -260,7 +268,7 @@ void fm_ask_for_end(void);
 
 /* What a program that talks to servers may do. */
 struct fm_sandbox_client {
-    const int *ports; /* TCP ports to connect to, besides the one for names (53) */
+    const int *ports; /* TCP ports to connect to, besides port 53 for names */
     size_t port_count;
     const char *const *files; /* files that the program reads, besides those in system folders */
     size_t file_count;
@@ -271,27 +279,27 @@ struct fm_sandbox_needs {
     bool network;
     bool gpus;
     const struct fm_sandbox_client *client; /* with `network`: only this part of the network. NULL: all of it */
-    bool services; /* of macOS, reached by its own messages: no Seatbelt then, unless FM_ENGINE_SEATBELT is "on" */
+    bool services; /* needs services of macOS, so there is no Seatbelt unless FM_ENGINE_SEATBELT is "on" */
 };
 
 /* Which parts are in force; all false and 0 on a system that has none of them. */
 struct fm_sandbox {
     bool no_new_privs;
-    int landlock; /* the number of its ABI; 0: not in force */
+    int landlock; /* the number of Landlock's ABI; 0: not in force */
     bool seccomp;
     bool network_denied;  /* every kind of socket, not only TCP */
     bool devices_denied;  /* devices, and other processes in /proc; ENGINE.md has the exceptions */
     bool gpus_allowed;    /* GPUs are an exception to `devices_denied`, because they were needed */
-    bool no_capabilities; /* also of root, who still owns its files */
+    bool no_capabilities; /* root loses them too, but still owns its files */
 };
 
 /*
- * From here on this process can't create, write, change or remove a file, start a program or a process, reach the
+ * After this call, this process can't create, write, change or remove a file, start a program or a process, reach the
  * network (unless `needs->network`; a client can't listen), touch other processes, open devices (GPUs, where
  * `needs->gpus`, are an exception if Landlock can tell them from other files), or gain privileges. It may read files (a
  * client only some), and write to descriptors that are open. Each part works without the others; `in_force` says which
- * do. It can't be undone, and threads inherit it, so call it once, before the first thread. Leaves a few descriptors of
- * /proc open. The rules: ENGINE.md, Sandbox.
+ * parts work. The sandbox can't be undone, and threads inherit it, so call this once, before the first thread. Leaves a
+ * few descriptors of /proc open. The rules: ENGINE.md, Sandbox.
  */
 void fm_sandbox_enter(const struct fm_sandbox_needs *needs, struct fm_sandbox *in_force);
 
@@ -308,11 +316,11 @@ struct fm_child {
 #define FM_CHILD_GIVEN     3 /* the number that the first of these descriptors has in the child */
 #define FM_CHILD_GIVEN_MAX 2
 
-/* Descriptors for a child, besides its pipes. The caller keeps them, and may close them after the start. */
+/* Descriptors for a child, besides its pipes. The caller owns them, and may close them after the start. */
 struct fm_child_given {
     int fds[FM_CHILD_GIVEN_MAX]; /* in the child: FM_CHILD_GIVEN and the numbers after it; -1: none with that number */
     size_t count;
-    int64_t file_bytes; /* no file of the child can grow beyond this (its soft RLIMIT_FSIZE); 0: the limit of ours */
+    int64_t file_bytes; /* the child's files can't grow beyond this (its soft RLIMIT_FSIZE); 0: our own limit */
 };
 
 /*
@@ -321,12 +329,12 @@ struct fm_child_given {
  * capability (not root's either, so it can't read or run files that only a capability gives access to), and leaves no
  * core dump. It leads a session and a process group, so it has no controlling terminal and a terminal's signals do not
  * reach it. On Linux the child is killed when the calling thread ends, so call it from the thread that reaps it. The
- * caller closes the descriptors. Returns 0 or an errno value (that of a failed exec included).
+ * caller closes the descriptors. Returns 0 or an errno value, also that of a failed exec.
  */
 FM_MUST_USE int fm_child_start(struct fm_child *child, const char *path, char *const env[],
                                const struct fm_child_given *given);
 
-/* As fm_child_start, with arguments: `args`, NULL-terminated, without the program's name; NULL: none. */
+/* Does the same as fm_child_start, with arguments: `args`, NULL-terminated, without the program's name; NULL: none. */
 FM_MUST_USE int fm_child_start_args(struct fm_child *child, const char *path, char *const args[], char *const env[],
                                     const struct fm_child_given *given);
 
@@ -336,7 +344,7 @@ bool fm_child_has_ended(pid_t pid);
 /*
  * Sends SIGKILL to the child `pid` and to its process group: to all processes that it started and that did not leave
  * the group. If the child is dead already, the others of the group still get the signal. Do not call it after
- * fm_child_reap: the number may be another process's then.
+ * fm_child_reap, because the number may belong to another process by then.
  */
 void fm_child_kill(pid_t pid);
 

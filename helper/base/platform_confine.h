@@ -1,7 +1,7 @@
 /*
- * How a process confines itself for good: capabilities, and on Linux Landlock and seccomp. Landlock decides by file,
- * whatever the system call; seccomp decides by system call, whatever the file. The users: platform_sandbox_linux.c
- * (engines) and fm-gateway's tools/runner/sandbox.c (commands).
+ * How a process confines itself permanently: capabilities, and on Linux Landlock and seccomp. Landlock decides by file,
+ * whatever the system call; seccomp decides by system call, whatever the file. Two files use this:
+ * platform_sandbox_linux.c (engines) and fm-gateway's tools/runner/sandbox.c (commands).
  */
 #ifndef FM_BASE_PLATFORM_CONFINE_H
 #define FM_BASE_PLATFORM_CONFINE_H
@@ -10,7 +10,7 @@
 
 /*
  * Gives up every capability of the calling thread for good. Call it in a child before exec, or before the first thread.
- * True when the thread has none left; false on systems that have no capabilities. Async-signal-safe.
+ * True: the thread has none left. False on systems that have no capabilities. Async-signal-safe.
  */
 bool fm_drop_capabilities(void);
 
@@ -26,8 +26,8 @@ bool fm_drop_capabilities(void);
 /* ---- Landlock (Documentation/userspace-api/landlock.rst) ---- */
 
 /*
- * A right that a ruleset handles is denied wherever no rule grants it. The numbers are ours, because headers may be older than
- * the kernel.
+ * A right that a ruleset handles is denied wherever no rule grants it. We define the numbers ourselves, because headers
+ * may be older than the kernel.
  */
 enum {
     FM_LANDLOCK_EXECUTE = 1 << 0,
@@ -52,7 +52,7 @@ enum {
     FM_LANDLOCK_ABI_SCOPES,
 };
 
-/* What a ruleset handles: rights of the kinds above. An older kernel takes 0 for kinds that it does not know. */
+/* What a ruleset handles: rights of the kinds above. For an older kernel, kinds that it does not know must be 0. */
 struct fm_landlock_handled {
     uint64_t files;
     uint64_t network;
@@ -66,9 +66,9 @@ long fm_landlock_abi(void);
 int fm_landlock_create(const struct fm_landlock_handled *handled);
 
 /*
- * Grants `rights` on what the descriptor `fd` refers to, and on what is below it; if that is not a folder, only the
- * rights that files have. A link gets none: its target has a rule itself, or no rights. False with errno: nothing is
- * granted. Never blocks.
+ * Grants `rights` on what the descriptor `fd` refers to, and on what is below it; if it is no folder, only the rights
+ * that files have are granted. A link gets no rights: its target has its own rule, or no rights. False with errno:
+ * nothing is granted. Never blocks.
  */
 bool fm_landlock_grant(int ruleset, int fd, uint64_t rights);
 
@@ -80,29 +80,29 @@ bool fm_landlock_grant_connect(int ruleset, uint64_t port);
 
 /*
  * Grants `rights` on all that exists now except `denied`: absolute paths without links and without a slash at the end,
- * each with a NUL after it. Landlock can only grant, so a rule goes to everything beside the denied paths and beside
- * each folder above them. What appears there later is not granted. A folder that can't be listed stays denied. May
+ * each with a NUL after it. Landlock can only grant. So each folder above a denied path gets no rule itself, but all of
+ * its other entries get one. What appears there later is not granted. A folder that can't be listed stays denied. May
  * block on the file system.
  */
 void fm_landlock_grant_beside(int ruleset, const struct fm_buf *denied, uint64_t rights);
 
-/* Puts the ruleset in force for the calling thread and what it starts, for good. False with errno. */
+/* Puts the ruleset in force, permanently, for the calling thread and all that it starts. False with errno. */
 bool fm_landlock_enter(int ruleset);
 
 /* ---- seccomp (seccomp(2)) ---- */
 
 #if defined(__x86_64__) || defined(__aarch64__)
-#define FM_SECCOMP 1 /* filters have been tried only on these architectures */
+#define FM_SECCOMP 1 /* filters have been tested only on these architectures */
 #endif
 
 #define FM_FILTER_MAX           1024u
-/* Where the low and the high half of a call's argument stand: both architectures are little-endian. */
+/* Offsets of the low and the high half of a call's argument: both architectures are little-endian. */
 #define FM_ARGUMENT(index)      ((uint32_t)(offsetof(struct seccomp_data, args) + 8u * (index)))
 #define FM_ARGUMENT_HIGH(index) (FM_ARGUMENT(index) + 4u)
-/* The call fails with that errno. */
+/* The action that makes a call fail with that errno. */
 #define FM_FAIL(number)         (SECCOMP_RET_ERRNO | (uint32_t)(number))
 
-/* System calls of the same number on every architecture, newer than some headers. */
+/* System calls that are newer than some headers. They have the same numbers on every architecture. */
 enum {
     FM_NR_IO_URING_SETUP = 425,
     FM_NR_OPENAT2 = 437,
@@ -116,7 +116,7 @@ struct fm_filter {
 
 #ifdef FM_SECCOMP
 
-/* Begins a filter: another architecture's calls end the process, and the number of the call is loaded. */
+/* Begins a filter: calls of another architecture end the process. Loads the number of the call. */
 void fm_filter_begin(struct fm_filter *filter);
 
 /* Adds an instruction (linux/bpf_common.h). */
@@ -128,16 +128,19 @@ void fm_filter_load(struct fm_filter *filter, size_t offset);
 /* Ends with `action`. */
 void fm_filter_answer(struct fm_filter *filter, uint32_t action);
 
-/* Ends with `action` if the comparison (BPF_JEQ, BPF_JSET...) of what is loaded with `value` holds. */
+/* Ends with `action` if the comparison (BPF_JEQ, BPF_JSET...) of the loaded value with `value` is true. */
 void fm_filter_answer_if(struct fm_filter *filter, uint16_t comparison, uint32_t value, uint32_t action);
 
-/* The system calls `numbers` fail with EPERM. */
+/* Makes the system calls `numbers` fail with EPERM. */
 void fm_filter_deny(struct fm_filter *filter, const int *numbers, size_t count);
 
-/* The next `len` instructions run for the call `number` only, and decide about it. */
+/* Makes the next `len` instructions run only for the call `number`; they decide about it. */
 void fm_filter_only_for(struct fm_filter *filter, int number, size_t len);
 
-/* Puts the filter in force for the calling thread and what it starts, for good. False with errno, or if it did not fit. */
+/*
+ * Puts the filter in force, permanently, for the calling thread and all that it starts. False with errno, or if the
+ * filter did not fit.
+ */
 bool fm_filter_enter(const struct fm_filter *filter);
 
 #endif

@@ -25,7 +25,8 @@ bool fm_drop_capabilities(void) {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {0};
     for (unsigned long number = 0; prctl(PR_CAPBSET_READ, number, 0, 0, 0) >= 0; number++) {
-        prctl(PR_CAPBSET_DROP, number, 0, 0, 0); /* no exec can give it back; a process that may not drop it has none */
+        /* no exec can give the capability back; a process that may not drop it has none */
+        prctl(PR_CAPBSET_DROP, number, 0, 0, 0);
     }
     prctl(PR_SET_SECUREBITS, ROOT_IS_NOBODY, 0, 0, 0);
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
@@ -46,7 +47,7 @@ bool fm_drop_capabilities(void) {
 #define PATH_BENEATH      1
 #define NET_PORT          2
 
-/* The rights that Landlock knows for anything but a folder. */
+/* The rights that Landlock allows for anything but a folder. */
 #define ON_FILES                                                                                                       \
     (FM_LANDLOCK_EXECUTE | FM_LANDLOCK_READ_FILE | FM_LANDLOCK_WRITE | FM_LANDLOCK_TRUNCATE | FM_LANDLOCK_IOCTL_DEV)
 

@@ -22,7 +22,7 @@
 #define CGROUPS  "/sys/fs/cgroup"
 #define TOPOLOGY "/sys/devices/system/cpu"
 
-/* The contents of the file, NUL-terminated; NULL where it can't be read. */
+/* The contents of the file, NUL-terminated; NULL: it can't be read. */
 static const char *read_text(const char *path, struct fm_buf *text) {
     struct fm_error ignored;
     fm_buf_reset(text);
@@ -36,11 +36,11 @@ static const char *read_text(const char *path, struct fm_buf *text) {
 /* What a controller of cgroups limits. */
 struct controller {
     const char *name;
-    /* The limit of one group, whose folder is `dir`, version 1 or 2, or `known` if that is less. */
+    /* Returns the limit of the group whose folder is `dir` (version 1 or 2), or `known` if that is less. */
     int64_t (*limit_at)(const char *dir, int64_t known, struct fm_buf *text);
 };
 
-/* How many processors `quota` in each `period` allows, rounded up, or `known` if that is less; 0: no limit. */
+/* Returns how many processors `quota` in each `period` allows, rounded up, or `known` if that is less; 0: no limit. */
 static int64_t fewer(int64_t known, int64_t quota, int64_t period) {
     if (quota <= 0 || period <= 0) {
         return known;
@@ -66,7 +66,7 @@ static int64_t cpu_limit_at(const char *dir, int64_t known, struct fm_buf *text)
     return quota > 0 ? fewer(known, quota, read_number(dir, "cpu.cfs_period_us", text)) : known;
 }
 
-/* Bytes. "max" in memory.max is no limit either; version 1 has a number beyond all memory instead. */
+/* Returns bytes. "max" in memory.max is no limit either; version 1 has a number beyond all memory instead. */
 static int64_t memory_limit_at(const char *dir, int64_t known, struct fm_buf *text) {
     known = fewer(known, read_number(dir, "memory.max", text), 1);
     return fewer(known, read_number(dir, "memory.limit_in_bytes", text), 1);
@@ -76,8 +76,8 @@ static const struct controller cpu_controller = {"cpu", cpu_limit_at};
 static const struct controller memory_controller = {"memory", memory_limit_at};
 
 /*
- * The limit of `group` and of all its parents. In a container their folders may be missing: then the mount itself is
- * the group.
+ * Returns the least limit of `group` and all its parents. In a container their folders may be missing: then the mount
+ * itself is the group.
  */
 static int64_t limit_of(const struct controller *controller, const char *mount, const char *group, size_t len,
                         int64_t known, struct fm_buf *text) {
@@ -94,7 +94,7 @@ static int64_t limit_of(const struct controller *controller, const char *mount, 
     return known;
 }
 
-/* `controllers` is a list with commas. */
+/* Whether `name` is in `controllers`, a list with commas. */
 static bool has(const char *controllers, size_t len, const char *name) {
     for (const char *at = controllers; at < controllers + len; at += strcspn(at, ",:") + 1) {
         if (strcspn(at, ",:") == strlen(name) && strncmp(at, name, strlen(name)) == 0) {
@@ -104,7 +104,7 @@ static bool has(const char *controllers, size_t len, const char *name) {
     return false;
 }
 
-/* A line of the membership: HIERARCHY:CONTROLLERS:GROUP. In version 2 CONTROLLERS is empty. */
+/* Returns the limit of a line of the membership: HIERARCHY:CONTROLLERS:GROUP. In version 2, CONTROLLERS is empty. */
 static int64_t limit_of_line(const struct controller *controller, const char *root, const char *line, size_t len,
                              int64_t known, struct fm_buf *text) {
     char mount[PATH_MAX];
@@ -127,7 +127,7 @@ static int64_t limit_of_line(const struct controller *controller, const char *ro
     }
     snprintf(mount, sizeof mount, "%s/%s", root, controller->name);
     known = limit_of(controller, mount, group, group_len, known, text);
-    snprintf(mount, sizeof mount, "%s/%.*s", root, (int)named, controllers); /* used if there is no link of that name */
+    snprintf(mount, sizeof mount, "%s/%.*s", root, (int)named, controllers); /* the folder, if it has no link */
     return limit_of(controller, mount, group, group_len, known, text);
 }
 

@@ -1,7 +1,7 @@
 /*
  * Pages of mapped files, and huge ones (platform.h): on Linux transparent huge pages,
- * Documentation/admin-guide/mm/transhuge.rst of the kernel. The bytes at an address never change: one system call puts
- * the copy in the place of the file's pages.
+ * Documentation/admin-guide/mm/transhuge.rst of the kernel. The bytes at an address never change: one system call
+ * replaces the file's pages by the copy.
  */
 #ifdef __linux__
 
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define SYSFS      "/sys/kernel/mm/transparent_hugepage/"
-#define SIZE_MAX_B ((size_t)32 << 20) /* larger ones (512 MiB with base pages of 64 KiB) are not worth the wait */
+#define SIZE_MAX_B ((size_t)32 << 20) /* larger pages (512 MiB with base pages of 64 KiB) are not worth the wait */
 
 static bool read_line(const char *path, char *line, int size) {
     FILE *file = fopen(path, "re");
@@ -37,8 +37,10 @@ static size_t huge_size(void) {
     return size <= SIZE_MAX_B ? size : 0;
 }
 
-/* True, with the addresses, if `line` of /proc/self/maps is a read-only mapping of a part of `path`. proc(5): "FROM-TO
- * RIGHTS OFFSET DEVICE INODE PATH", the numbers in base 16, with more spaces before the path. */
+/*
+ * True, with the addresses, if `line` of /proc/self/maps is a read-only mapping of a part of `path`. The form of a line
+ * (proc(5)) is "FROM-TO RIGHTS OFFSET DEVICE INODE PATH", with addresses in base 16 and more spaces before the path.
+ */
 static bool is_mapping(const char *line, const char *path, uintptr_t *from, uintptr_t *to) {
     char *rest;
     *from = (uintptr_t)strtoull(line, &rest, 16);
@@ -95,8 +97,8 @@ void fm_huge_pages_find(struct fm_huge_pages *pages, const char *path) {
 }
 
 /*
- * Whether this process has read half of these bytes or more. Documentation/admin-guide/mm/pagemap.rst of the kernel: 8
- * bytes a page, of which the highest bit is set where the page is present. True if it is not known.
+ * Whether this process has read half of these bytes or more. Documentation/admin-guide/mm/pagemap.rst of the kernel:
+ * each page has 8 bytes, whose highest bit is set if the page is present. True if it is not known.
  */
 static bool is_used(uintptr_t at, size_t size) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);

@@ -39,7 +39,7 @@ static struct fm_landlock_handled what_is_handled(long abi, const struct fm_sand
 
 /* The exceptions below /dev and /proc, which stay readable. */
 static const char *const allowed[] = {
-    "/dev/null",     "/dev/urandom",  "/proc/self", /* maps, for stacks; the tasks, for sanitizers */
+    "/dev/null",     "/dev/urandom",  "/proc/self", /* maps is needed for stacks, the tasks for sanitizers */
     "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys/vm/overcommit_memory",
 };
 
@@ -68,8 +68,8 @@ static void append_path(struct fm_buf *paths, const char *path, size_t len) {
 }
 
 /*
- * Fills `paths` with the denied folders, each ending with a NUL: /dev, /proc, and other places where the same file
- * systems are mounted, as for a chroot or a container. False when out of memory.
+ * Fills `paths` with the denied folders, each with a NUL after it. These are /dev, /proc, and other places where the
+ * same file systems are mounted, for example for a chroot or a container. False when out of memory.
  */
 static bool list_denied(struct fm_buf *paths) {
     char *line = NULL;
@@ -98,7 +98,7 @@ static bool list_denied(struct fm_buf *paths) {
 }
 
 /*
- * The descriptors of /proc's files stay open: the kernel may drop an inode that is not open, and a new inode would not
+ * Keeps the descriptors of /proc's files open: the kernel may drop an inode that is not open, and a new inode would not
  * have the rule.
  */
 static void allow_exceptions(int ruleset) {
@@ -115,13 +115,13 @@ static void allow_exceptions(int ruleset) {
 
 /* ---- GPUs ---- */
 
-/* Folders of device nodes, and how the names of nodes for computing begin; digits follow, or nothing. */
+/* Folders of device nodes, and the beginnings of the names of nodes for computing; only digits may follow. */
 static const struct {
     const char *folder;
     const char *name;
     bool numbered;
 } gpus[] = {
-    {"/dev/dri", "renderD", true}, /* all but NVIDIA's own driver; nodes such as card0 are for screens */
+    {"/dev/dri", "renderD", true}, /* for all drivers but NVIDIA's own; nodes such as card0 are for screens */
     {"/dev", "nvidia", true},
     {"/dev", "nvidiactl", false},
     {"/dev", "nvidia-modeset", false},
@@ -134,7 +134,7 @@ static bool is_gpu(const char *entry, const char *name, bool numbered) {
            number[strspn(number, "0123456789")] == '\0';
 }
 
-/* Opens without following links; a node that is no device is left out. */
+/* Opens a node without following links; a node that is no device is left out. */
 static void allow_gpu(int ruleset, int folder, const char *name, uint64_t rights) {
     struct stat info;
     int fd = openat(folder, name, O_PATH | O_CLOEXEC | O_NOFOLLOW);
@@ -168,7 +168,10 @@ static void allow_gpus(int ruleset, const struct fm_landlock_handled *handled) {
 
 /* ---- clients ---- */
 
-/* Programs, libraries, how names are resolved, whom to trust. A path that is not there is left out. */
+/*
+ * Folders and files of programs, libraries, the resolution of names, and certificates. A path that does not exist is
+ * left out.
+ */
 static const char *const system_paths[] = {
     "/etc",
     "/usr",

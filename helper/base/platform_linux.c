@@ -38,8 +38,8 @@ static pid_t parent_pid;
 static int parent_fd = -1;
 
 /*
- * By the shortest turns that there are: Linux 6.12 and later grant them (sched_setattr(2): sched_runtime of SCHED_OTHER).
- * Long turns for the threads that compute were tried: the longest waits of others became longer.
+ * Asks for the shortest time slices, which Linux 6.12 and later grant (sched_setattr(2): sched_runtime of SCHED_OTHER).
+ * Long slices for the computing threads were tried instead, but the longest waits of other threads became longer.
  */
 void fm_thread_be_prompt(void) {
     struct { /* struct sched_attr, which the C library does not declare; sched(7) */
@@ -154,7 +154,7 @@ void fm_os_die_with_parent(pid_t parent) {
     }
 }
 
-/* The flag came with Linux 5.11, the call with 5.9; both numbers are newer than some C libraries. */
+/* The flag came with Linux 5.11, the call with 5.9. Some C libraries are older and lack both numbers. */
 #define NR_CLOSE_RANGE      436
 #define CLOSE_RANGE_ON_EXEC (1u << 2)
 
@@ -162,12 +162,12 @@ bool fm_os_close_rest_on_exec(void) {
     return syscall(NR_CLOSE_RANGE, 3u, ~0u, CLOSE_RANGE_ON_EXEC) == 0;
 }
 
-/* This also hides /proc/PID from others, and no program in core_pattern gets a dump. */
+/* This also hides /proc/PID from other processes, and prevents that a program in core_pattern gets a dump. */
 void fm_process_hide(void) {
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
-/* proc(5), statm: all pages, the resident ones, and the shared ones among these. False: not known. */
+/* Reads statm (proc(5)): all pages, the resident ones, and the shared ones among the resident. False: not known. */
 static bool read_statm(pid_t pid, long long pages[3]) {
     char text[128];
     char *rest = text;

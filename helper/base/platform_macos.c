@@ -21,7 +21,7 @@
 #include <sys/sysctl.h>
 #include <unistd.h>
 
-#define PARENT_POLL_MS 1000 /* how often the parent is checked if there is no queue */
+#define PARENT_POLL_MS 1000 /* how often the parent is checked if there is no event queue */
 
 static pid_t parent_pid;
 static int parent_queue = -1;
@@ -38,7 +38,8 @@ int64_t fm_os_changed_ms(const struct stat *info) {
 }
 
 /*
- * On macOS, fsync alone leaves the bytes in the drive's own memory (fsync(2)). Not every file system has F_FULLFSYNC.
+ * On macOS, fsync alone may leave the bytes in the drive's cache (fsync(2)), so F_FULLFSYNC is used. Not every file
+ * system has it.
  */
 int fm_os_sync(int fd) {
     return fcntl(fd, F_FULLFSYNC) == 0 ? 0 : fsync(fd);
@@ -98,7 +99,7 @@ void fm_random(void *data, size_t len) {
     arc4random_buf(data, len);
 }
 
-/* A queue of events polls readable when it has an event. A process that has ended already causes none. */
+/* An event queue polls readable when it has an event. A process that has ended already causes no event. */
 int fm_os_watch_process(pid_t pid) {
     int queue = kqueue();
     struct kevent change;
@@ -132,15 +133,15 @@ void fm_os_wait_for_parent(void) {
     }
 }
 
-/* macOS has no such request. The engine watches its parent itself. */
+/* macOS has no such signal for a parent's death, so the engine watches its parent itself. */
 void fm_os_die_with_parent(pid_t parent) {
     (void)parent;
 }
 
 /*
  * Seatbelt. Apple calls the function deprecated and leaves it out of the SDK's newer headers; but browsers still use
- * it, and libSystem exports it. Flags 0: the text is a profile, not the name of one. Open descriptors stay writable:
- * only opening a file is denied.
+ * it, and libSystem exports it. With flags 0, the text is a profile, not a profile's name. Open descriptors stay
+ * writable: only opening a file is denied.
  */
 int sandbox_init(const char *profile, uint64_t flags, char **why);
 void sandbox_free_error(char *why);
@@ -193,7 +194,7 @@ bool fm_drop_capabilities(void) {
     return false;
 }
 
-/* Asks the system which descriptors are open: a loop up to the host's limit could take a million steps. */
+/* Asks the system which descriptors are open, because a loop up to the host's limit could take a million steps. */
 bool fm_os_close_rest_on_exec(void) {
     struct proc_fdinfo open_fds[1024];
     int size = proc_pidinfo(getpid(), PROC_PIDLISTFDS, 0, open_fds, sizeof open_fds);

@@ -33,7 +33,7 @@ bool fm_cache_folder(char *path, size_t size) {
     return len > 0 && (size_t)len < size;
 }
 
-/* Makes the folder and those above it, if they do not exist. An error here shows when the folder is opened. */
+/* Makes the folder and its parents, if they do not exist. An error here shows when the folder is opened. */
 static void make_folders(const char *path) {
     char part[PATH_MAX];
     size_t len = strlen(path);
@@ -50,7 +50,7 @@ static void make_folders(const char *path) {
     }
 }
 
-/* Closes it, and keeps errno. */
+/* Closes the descriptor, and keeps errno. */
 static int give_up(int fd, int error) {
     close(fd);
     errno = error;
@@ -74,7 +74,7 @@ static bool is_ours(const struct stat *info) {
 
 bool fm_private_folder_list(int folder, void (*each)(void *context, const struct fm_private_entry *entry),
                             void *context) {
-    int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* fdopendir takes it */
+    int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* fdopendir owns the descriptor from now on */
     DIR *entries = copy >= 0 ? fdopendir(copy) : NULL;
     const struct dirent *entry;
     struct stat info;
@@ -112,12 +112,12 @@ int fm_private_file_open(int folder, const char *name) {
 
 int fm_private_file_create(int folder, const char *name) {
     int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, FILE_MODE);
-    if (fd >= 0 && fchmod(fd, FILE_MODE) != 0) { /* whatever the umask is */
+    if (fd >= 0 && fchmod(fd, FILE_MODE) != 0) { /* the mode does not depend on the umask */
         unlinkat(folder, name, 0);
         return give_up(fd, errno);
     }
     if (fd >= 0) {
-        flock(fd, LOCK_EX | LOCK_NB); /* if the file system has no locks, files of a killed process stay */
+        flock(fd, LOCK_EX | LOCK_NB); /* if the file system has no locks, the files of a killed process stay */
     }
     return fd;
 }

@@ -1,6 +1,6 @@
 /*
  * fm_sandbox_enter on Linux: capabilities, no_new_privs, Landlock (platform_landlock_linux.c), seccomp. Landlock and
- * seccomp both deny most things, so a kernel with only one of them still denies those.
+ * seccomp deny mostly the same things, so a kernel with only one of them still denies most.
  */
 #ifdef __linux__
 
@@ -29,7 +29,7 @@
 
 #ifdef FM_SECCOMP
 
-/* The same numbers on every architecture, newer than some headers. */
+/* System calls that are newer than some headers. They have the same numbers on every architecture. */
 enum {
     NR_PIDFD_SEND_SIGNAL = 424,
     NR_IO_URING_ENTER = 426,
@@ -52,7 +52,7 @@ enum {
     NR_REMOVEXATTRAT = 466,
     NR_OPEN_TREE_ATTR = 467,
     NR_FILE_SETATTR = 469,
-    NR_LAST = 469, /* Linux 6.17: later calls have not been reviewed, and get ENOSYS */
+    NR_LAST = 469, /* the last call of Linux 6.17; later calls have not been reviewed, and get ENOSYS */
 };
 
 /* Calls that reach into other processes, the kernel or the machine. */
@@ -187,7 +187,10 @@ static const int denied_network[] = {
     SYS_recvmmsg, SYS_shutdown,   SYS_setsockopt, SYS_getsockopt, SYS_getsockname, SYS_getpeername,
 };
 
-/* A client must not become a server. It binds sockets of netlink, so Landlock forbids to bind TCP. */
+/*
+ * A client must not become a server. It has to bind sockets of netlink, so bind itself is allowed, and Landlock forbids
+ * it for TCP.
+ */
 static const int denied_client[] = {SYS_listen, SYS_accept, SYS_accept4};
 
 /* All other ioctls are denied: on a terminal or a device they could type into the user's shell, or drive the device. */
@@ -205,7 +208,7 @@ static const uint32_t gpu_ioctls[] = {'d' << 8, 'F' << 8, 'm' << 8};
  */
 static const uint32_t denied_fcntls[] = {F_SETOWN, F_SETOWN_EX, F_SETSIG, F_SETLEASE};
 
-/* The engine must not undo that it ends with its parent. */
+/* The engine must not undo the setting by which it ends with its parent. */
 static const uint32_t denied_prctls[] = {PR_SET_PDEATHSIG};
 
 #define NAMESPACES                                                                                                     \
@@ -241,7 +244,7 @@ static void no_signals_from_files(struct fm_filter *filter) {
     fm_filter_answer(filter, ALLOW);
 }
 
-/* Denies all but a few. */
+/* Denies all values but a few. */
 static void few_ioctls(struct fm_filter *filter, bool gpus) {
     size_t kinds = gpus ? COUNT(gpu_ioctls) : 0;
     fm_filter_only_for(filter, SYS_ioctl, 2 * (COUNT(allowed_ioctls) + kinds) + 3);
@@ -264,7 +267,7 @@ static void no_flags(struct fm_filter *filter, int number, unsigned argument, ui
     fm_filter_answer(filter, ALLOW);
 }
 
-#ifdef FM_SANITIZE /* LeakSanitizer stops the threads from another process */
+#ifdef FM_SANITIZE /* LeakSanitizer stops the threads from a separate process */
 #define NEW_PROCESS ALLOW
 #else
 #define NEW_PROCESS FM_FAIL(EPERM)
@@ -289,8 +292,8 @@ static void limits_stay(struct fm_filter *filter) {
 }
 
 /*
- * Denies opening for writing. O_TMPFILE includes O_WRONLY or O_RDWR. A GPU is opened with O_RDWR: where one is allowed,
- * only Landlock prevents that files are opened for writing.
+ * Denies opening for writing. O_TMPFILE needs O_WRONLY or O_RDWR, so it is covered. GPUs are opened with O_RDWR, so
+ * where GPUs are allowed, only Landlock prevents that files are opened for writing.
  */
 static void build_writes(struct fm_filter *filter, bool gpus) {
     uint32_t flags = O_WRONLY | O_CREAT | O_TRUNC | (gpus ? O_TMPFILE & ~(uint32_t)O_DIRECTORY : (uint32_t)O_RDWR);
@@ -340,7 +343,7 @@ static bool enter_seccomp(const struct fm_sandbox_needs *needs, bool gpus) {
 
 #else
 
-/* The filter has not been tried on this architecture. */
+/* The filter has not been tested on this architecture. */
 static bool enter_seccomp(const struct fm_sandbox_needs *needs, bool gpus) {
     (void)needs;
     (void)gpus;
@@ -350,7 +353,7 @@ static bool enter_seccomp(const struct fm_sandbox_needs *needs, bool gpus) {
 #endif
 
 void fm_sandbox_enter(const struct fm_sandbox_needs *needs, struct fm_sandbox *in_force) {
-    in_force->no_capabilities = fm_drop_capabilities(); /* before seccomp denies that call */
+    in_force->no_capabilities = fm_drop_capabilities(); /* must come before seccomp denies this call */
     in_force->no_new_privs = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
     in_force->landlock = fm_os_landlock_enter(needs, MAY_WRITE, in_force);
     in_force->seccomp = enter_seccomp(needs, in_force->gpus_allowed);

@@ -1,6 +1,6 @@
 /*
- * Memory for secrets: pages of their own, left out of core dumps where the system can do that (Linux). The first bytes
- * of a block are its size.
+ * Memory for secrets: separate pages, which are left out of core dumps if the system can do that (Linux). The first
+ * bytes of a block are its size.
  */
 #include "base/secret.h"
 

@@ -125,7 +125,7 @@ bool fm_task_end(struct fm_task *task) {
     task->abandoned = !over;
     pthread_mutex_unlock(&task->lock);
     if (over) {
-        free_task(task); /* else the task's thread frees it */
+        free_task(task); /* otherwise the task's thread frees it */
     }
     return over;
 }
@@ -138,7 +138,7 @@ int fm_run_on_stack_within(size_t stack, int64_t cpu_ms, int64_t clock_ms, void 
         return error;
     }
     int64_t last = fm_now_ms() + clock_ms;
-    int64_t left = cpu_ms; /* of the thread's processor time; by the clock this takes at least as long */
+    int64_t left = cpu_ms; /* rest of the thread's processor time; by the clock it takes at least as long */
     while (left > 0 && fm_now_ms() < last) {
         int64_t next = fm_now_ms() + left;
         if (fm_task_wait(task, next < last ? next : last)) {

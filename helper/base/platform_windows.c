@@ -116,8 +116,8 @@ static bool is_older(HANDLE process, HANDLE other) {
 }
 
 /*
- * A handle of the parent's. NULL if it can't be watched: then only the end of input shows that it has ended. `*gone`:
- * it has ended already; another process may have its number.
+ * Opens a handle of the parent. NULL: the parent can't be watched, so only the end of input shows that it has ended.
+ * `*gone`: the parent has ended already, and another process may have its number.
  */
 static HANDLE open_parent(bool *gone) {
     PROCESS_BASIC_INFORMATION self;
@@ -164,7 +164,7 @@ void fm_processors(struct fm_processors *processors) {
     DWORD_PTR allowed = 1;
     DWORD_PTR all;
     DWORD size = sizeof list;
-    GetProcessAffinityMask(GetCurrentProcess(), &allowed, &all); /* of its group of processors: 64 at most */
+    GetProcessAffinityMask(GetCurrentProcess(), &allowed, &all); /* the processors of its group: 64 at most */
     int count = __builtin_popcountll(allowed);
     int cores = 0;
     if (GetLogicalProcessorInformation(list, &size)) {

@@ -8,22 +8,24 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The errno value for what GetLastError() says. */
+/* Returns the errno value for an error of GetLastError(). */
 int fm_windows_errno(DWORD error);
 
-/* Text between UTF-8 and UTF-16; the caller frees it. NULL when out of memory; invalid parts become U+FFFD. */
+/*
+ * Convert text between UTF-8 and UTF-16; the caller frees the result. NULL: out of memory. Invalid parts become U+FFFD.
+ */
 wchar_t *fm_windows_wide(const char *text);
 char *fm_windows_utf8(const wchar_t *text);
 
 /*
- * A descriptor for fm_read and fm_wait: a thread reads `handle` ahead into the descriptor's buffer, until the buffer is
- * full, and closes `handle` at the end. -1 with errno: `handle` is still the caller's.
+ * Makes a descriptor for fm_read and fm_wait: a thread reads `handle` ahead into the descriptor's buffer, until the
+ * buffer is full, and closes `handle` at the end. -1 with errno: the caller still owns `handle`.
  */
 int fm_windows_reader(HANDLE handle);
 
 /*
- * A descriptor for fm_write, which owns `handle` from now on. It blocks as `handle` does; fm_set_nonblocking gives it a
- * buffer and a thread, unless it is no pipe. -1 with errno: `handle` is still the caller's.
+ * Makes a descriptor for fm_write, which owns `handle` from now on. The descriptor blocks if `handle` does. If it is a
+ * pipe, fm_set_nonblocking gives it a buffer and a thread. -1 with errno: the caller still owns `handle`.
  */
 int fm_windows_writer(HANDLE handle);
 

@@ -14,8 +14,8 @@
 #define LAST_WORDS_MS 500 /* how long to wait for what an ended process wrote to its stderr */
 
 /*
- * The exit status of a process that TerminateJobObject ended: it stands for SIGKILL. A customer's code, as winerror.h
- * has it.
+ * The exit status of a process that TerminateJobObject ended: it stands for SIGKILL. It has the bit that winerror.h
+ * reserves for customers' codes.
  */
 #define KILLED 0xE0464D09u
 
@@ -58,7 +58,7 @@ void fm_end_by_signal(int number) {
 /*
  * Statuses of a program that can't be loaded: it lacks a library, or a library lacks a function or fails at its start.
  */
-#define NOT_LOADED 127 /* as Linux's loader reports it */
+#define NOT_LOADED 127 /* Linux's loader reports the same status */
 static const DWORD not_loaded[] = {0xC0000135, 0xC0000138, 0xC0000139, 0xC0000142};
 
 static int status_of(DWORD status) {
@@ -72,7 +72,7 @@ static int status_of(DWORD status) {
             return NOT_LOADED;
         }
     }
-    return status <= INT_MAX ? (int)status : -SIGABRT; /* above that: an exception that was not caught */
+    return status <= INT_MAX ? (int)status : -SIGABRT; /* greater values: an exception that was not caught */
 }
 
 static void close_handle(HANDLE handle) {
@@ -96,13 +96,13 @@ static bool has_variable(char *const env[], const char *name) {
     return false;
 }
 
-/* Appends "NAME=VALUE" and its 0 in UTF-16 at `*at`; with `block` NULL it counts only. */
+/* Appends "NAME=VALUE" and a 0 in UTF-16 at `*at`. With `block` NULL it only counts. */
 static void add_entry(wchar_t *block, size_t *at, const char *entry) {
     int room = block ? 32767 : 0;
     *at += (size_t)MultiByteToWideChar(CP_UTF8, 0, entry, -1, block ? block + *at : NULL, room);
 }
 
-/* Characters of the block; writes it unless `block` is NULL. */
+/* Returns the length of the block in characters; writes the block unless `block` is NULL. */
 static size_t write_environment(wchar_t *block, char *const env[]) {
     size_t len = 0;
     char **ours = fm_process_environment();
@@ -124,7 +124,7 @@ static size_t write_environment(wchar_t *block, char *const env[]) {
     return len + 2;
 }
 
-/* The caller frees it. NULL when out of memory. */
+/* Returns the environment block; the caller frees it. NULL: out of memory. */
 static wchar_t *make_environment(char *const env[]) {
     wchar_t *block = malloc(write_environment(NULL, env) * sizeof *block);
     if (block) {
@@ -135,7 +135,7 @@ static wchar_t *make_environment(char *const env[]) {
 
 /* ---- the start ---- */
 
-/* What a start needs. end_start closes or frees all of it, except what was handed on and set to NULL. */
+/* What a start needs. end_start closes or frees all members, except those that were handed on and set to NULL. */
 struct start {
     HANDLE theirs[3]; /* the child's ends of the pipes */
     HANDLE ours[3];
@@ -201,19 +201,21 @@ static bool make_attributes(struct start *start) {
     return true;
 }
 
-/* The child is not suspended meanwhile: if this process ended then, the child would wait for ever. A running child
- * sees the end of its input. */
+/*
+ * The child is not started suspended: if this process ended before it resumed the child, the child would wait forever.
+ * A running child sees the end of its input.
+ */
 static bool put_into_job(const struct start *start) {
     BOOL is_in_it = FALSE;
     return (IsProcessInJob(start->process.hProcess, start->job, &is_in_it) && is_in_it) ||
            AssignProcessToJobObject(start->job, start->process.hProcess) ||
-           WaitForSingleObject(start->process.hProcess, 0) == WAIT_OBJECT_0; /* its status says why it ended */
+           WaitForSingleObject(start->process.hProcess, 0) == WAIT_OBJECT_0; /* its exit status says why it ended */
 }
 
 /*
  * Appends `argument` in quotes, as Microsoft's C library takes a command line apart ("Parsing C command-line
- * arguments"): a backslash counts as itself, unless backslashes stand before a quote, where each is doubled. `command`
- * NULL: counts only. Returns where the next character goes.
+ * arguments"): a backslash counts as itself, but backslashes before a quote must be doubled. `command` NULL: counts
+ * only. Returns where the next character goes.
  */
 static size_t add_quoted(wchar_t *command, size_t at, const wchar_t *argument) {
     size_t backslashes = 0;
@@ -234,7 +236,7 @@ static size_t add_quoted(wchar_t *command, size_t at, const wchar_t *argument) {
     return at;
 }
 
-/* The program's name and the arguments, each in quotes. NULL when out of memory. The caller frees it. */
+/* Returns the program's name and the arguments, each in quotes; the caller frees the text. NULL: out of memory. */
 static wchar_t *make_command(const wchar_t *program, char *const args[]) {
     size_t len = add_quoted(NULL, 0, program);
     wchar_t *command = malloc((len + 1) * sizeof *command);
@@ -259,7 +261,7 @@ static wchar_t *make_command(const wchar_t *program, char *const args[]) {
     return command;
 }
 
-/* Creates the process in its job. 0 or an errno value. */
+/* Creates the process in its job. Returns 0 or an errno value. */
 static int create_process(struct start *start, const char *path, char *const args[], char *const env[]) {
     start->program = fm_windows_wide(path);
     start->command = start->program ? make_command(start->program, args) : NULL;
@@ -292,7 +294,9 @@ static int create_process(struct start *start, const char *path, char *const arg
 
 /* ---- the end ---- */
 
-/* Once the process has ended and all its output has come, closes `fd`; that makes the other end readable. */
+/*
+ * Waits until the process has ended and all its output has come, then closes `fd`. That makes the other end readable.
+ */
 struct watch {
     HANDLE process;
     HANDLE job;
@@ -312,7 +316,7 @@ static void free_watch(struct watch *watch) {
 static void *watch_process(void *argument) {
     struct watch *watch = argument;
     WaitForSingleObject(watch->process, INFINITE);
-    TerminateJobObject(watch->job, KILLED); /* a process that it started may hold its output open */
+    TerminateJobObject(watch->job, KILLED); /* a process that the child started may hold its output open */
     fm_windows_tail_wait(watch->output, -1, true);
     fm_close(watch->fd);
     free_watch(watch);
@@ -347,7 +351,7 @@ static int start_watch(struct fm_child *child, const struct start *start) {
     return error;
 }
 
-/* Takes the handles over for fm_child_kill and fm_child_reap. False: there are too many, or no memory. */
+/* Takes over the handles for fm_child_kill and fm_child_reap. False: there are too many children, or no memory. */
 static bool note_process(struct fm_child *child, struct start *start) {
     struct fm_windows_tail *errors = fm_windows_tail_new(child->errors);
     struct process *free_one = NULL;
@@ -370,7 +374,7 @@ static bool note_process(struct fm_child *child, struct start *start) {
     return free_one;
 }
 
-/* Makes descriptors of our ends. 0 or an errno value. */
+/* Makes descriptors from our ends of the pipes. Returns 0 or an errno value. */
 static int take_pipes(struct fm_child *child, struct start *start) {
     int *fds[] = {&child->to_child, &child->from_child, &child->errors};
     for (int i = 0; i < 3; i++) {
@@ -422,7 +426,7 @@ int fm_child_start_args(struct fm_child *child, const char *path, char *const ar
     return error;
 }
 
-/* A copy of the row; all 0 when there is none. */
+/* Returns a copy of the row; all 0 if there is none. */
 static struct process find_process(pid_t pid) {
     struct process found = {.pid = 0};
     pthread_mutex_lock(&lock);

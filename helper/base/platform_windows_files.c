@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Between 1601, where FILETIME begins, and 1970. */
+/* The ticks between 1601, where FILETIME begins, and 1970. */
 #define EPOCH_SECONDS 11644473600
 #define TICKS         10000000 /* ticks in a second */
 
@@ -79,7 +79,7 @@ char *fm_windows_utf8(const wchar_t *text) {
     return utf8;
 }
 
-/* CreateFileW that lets other processes do everything with the file. INVALID_HANDLE_VALUE with errno. */
+/* Calls CreateFileW so that other processes may do everything with the file. INVALID_HANDLE_VALUE with errno. */
 static HANDLE open_path(const char *path, DWORD access, DWORD how, DWORD flags) {
     wchar_t *wide = fm_windows_wide(path);
     if (!wide) {
@@ -109,7 +109,9 @@ int fm_os_open(const char *path, bool create, bool *regular) {
     return fd;
 }
 
-/* A file has the rights of its folder, which is the user's own folder unless another one was chosen. */
+/*
+ * Nothing is to do: a file has the rights of its folder, which is the user's own folder unless another one was chosen.
+ */
 int fm_os_make_private(const char *path) {
     (void)path;
     return 0;
@@ -138,7 +140,7 @@ int fm_file_examine(const char *path, struct fm_file_info *info) {
     return error;
 }
 
-/* What is wrong with a program shows when it is started. */
+/* Does not check more: errors show when the program is started. */
 int fm_file_check_program(const char *path) {
     return fm_file_check_readable(path);
 }

@@ -1,7 +1,7 @@
 /*
  * The descriptors of platform.h on Windows. Windows has no call that waits for pipes. And on a pipe that a host gives
- * us, a read may block every other call. So a pipe here is a buffer in memory, and a thread, its pump, moves the bytes
- * between it and the system's pipe, if there is one. So fm_wait only looks at buffers.
+ * us, a read may block every other call. So a pipe here is a buffer in memory. A thread, the pump, moves the bytes
+ * between the buffer and the system's pipe, if there is one, and fm_wait only looks at buffers.
  *
  * Descriptors from FIRST on are ours; those below are files of the C library.
  */
@@ -25,12 +25,12 @@ struct pipe {
     char *bytes; /* a ring of PIPE_BYTES */
     size_t start;
     size_t len;
-    int users;     /* how many use it: its open ends, its pump, and those who wait for its end */
+    int users;     /* how many use the pipe: its open ends, its pump, and the threads that wait for its end */
     bool ended;    /* the writing end is closed */
     bool unread;   /* the reading end is closed */
     bool busy;     /* the pump is writing bytes that it took out */
     bool pumping;  /* a pump empties the pipe */
-    HANDLE handle; /* belongs to the pump, whose thread closes it */
+    HANDLE handle; /* owned by the pump, whose thread closes it */
 };
 
 struct descriptor {
@@ -92,7 +92,7 @@ static size_t take_from_pipe(struct pipe *pipe, char *data, size_t len) {
     return len;
 }
 
-/* Waits until something changed, or until `deadline_ms`; -1: without a limit. */
+/* Waits until something has changed, or until `deadline_ms`; -1: without a limit. */
 static void wait_for_change(int64_t deadline_ms) {
     if (deadline_ms < 0) {
         pthread_cond_wait(&changed, &lock);
@@ -167,7 +167,7 @@ static bool read_handle(HANDLE handle, char *data, DWORD len, DWORD *got) {
     return transfer(handle, false, data, len, got) && (*got || GetFileType(handle) == FILE_TYPE_PIPE);
 }
 
-/* From the handle into the pipe. */
+/* Moves bytes from the handle into the pipe. */
 static void *fill_pipe(void *argument) {
     struct pipe *pipe = argument;
     char bytes[PUMP_BYTES];
@@ -192,7 +192,7 @@ static void *fill_pipe(void *argument) {
     return NULL;
 }
 
-/* From the pipe to the handle. */
+/* Moves bytes from the pipe to the handle. */
 static void *empty(void *argument) {
     struct pipe *pipe = argument;
     char bytes[PUMP_BYTES];
@@ -219,7 +219,7 @@ static void *empty(void *argument) {
     return NULL;
 }
 
-/* A pipe whose other end is a pump, which then owns `handle`. NULL with errno. */
+/* Makes a pipe whose other end is a pump, which owns `handle` from now on. NULL with errno. */
 static struct pipe *start_pump(HANDLE handle, void *(*pump)(void *)) {
     struct pipe *pipe = new_pipe();
     if (!pipe) {
@@ -444,7 +444,7 @@ bool fm_write_all(int fd, const void *data, size_t len) {
     return true;
 }
 
-/* How much the other side has not read is not known on Windows. */
+/* On Windows it is not known how much the other side has not read. */
 size_t fm_socket_unread(int fd) {
     (void)fd;
     return 0;
@@ -492,7 +492,7 @@ void fm_windows_tail_free(struct fm_windows_tail *tail) {
 static INIT_ONCE stderr_once = INIT_ONCE_STATIC_INIT;
 static int stderr_fd = -1;
 
-/* At exit: the last lines, if they are read at once. */
+/* Runs at exit: writes the last lines, if they are read at once. */
 static void flush_stderr(void) {
     int64_t deadline = fm_now_ms() + FLUSH_MS;
     bool ignored;
@@ -504,7 +504,7 @@ static void flush_stderr(void) {
     pthread_mutex_unlock(&lock);
 }
 
-/* A copy of the C library's handle for that descriptor, which no child inherits. NULL with errno. */
+/* Copies the C library's handle for that descriptor. No child inherits the copy. NULL with errno. */
 static HANDLE copy_of(int standard) {
     HANDLE here = GetCurrentProcess();
     HANDLE copy;

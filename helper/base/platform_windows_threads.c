@@ -121,7 +121,7 @@ static int64_t ticks_of(FILETIME time) {
     return (int64_t)((uint64_t)time.dwHighDateTime << 32 | time.dwLowDateTime);
 }
 
-/* `thread` is detached: its number is known, and no other thread has that number while it runs. */
+/* `thread` is detached: only its number is known, and no other thread has that number while it runs. */
 int64_t fm_os_thread_ms(pthread_t thread) {
     HANDLE handle = OpenThread(THREAD_QUERY_LIMITED_INFORMATION, FALSE, (DWORD)(uintptr_t)thread);
     FILETIME ignored;

@@ -1,8 +1,8 @@
 /*
- * Files of ours in a folder that no other user can change: a file found there has what we wrote, or was damaged by
+ * Our own files in a folder that no other user can change. So a file in it has what we wrote, or was damaged by
  * accident. A file is written under a temporary name and gets its real name when it is complete. Descriptors are
- * close-on-exec; the caller closes them with fm_close. All calls may block on the disk; any thread. On Windows none of
- * these calls works.
+ * close-on-exec; the caller closes them with fm_close. All calls may block on the disk; any thread. On Windows all of
+ * these calls fail.
  */
 #ifndef FM_BASE_PRIVATE_FILES_H
 #define FM_BASE_PRIVATE_FILES_H
@@ -21,19 +21,22 @@
 FM_MUST_USE bool fm_cache_folder(char *path, size_t size);
 
 /*
- * Opens the folder `path`, and makes it with mode 0700 (and those above it) unless it exists. Fails with EPERM if it
+ * Opens the folder `path`. If it does not exist, makes it and its parents with mode 0700. Fails with EPERM if it
  * belongs to another user, or if others can write to it. Returns a descriptor; -1 with errno.
  */
 int fm_private_folder_open(const char *path);
 
-/* A file in the folder. They come in no order. */
+/* A file in the folder. The files come in no order. */
 struct fm_private_entry {
     const char *name;
     int64_t bytes;
     int64_t used_ms; /* since 1970: when it was last written or opened */
 };
 
-/* Calls `each` for every regular file of ours; a name may be removed meanwhile. False when the folder can't be read. */
+/*
+ * Calls `each` for every regular file that is ours. A file may be removed during that. False when the folder can't be
+ * read.
+ */
 bool fm_private_folder_list(int folder, void (*each)(void *context, const struct fm_private_entry *entry),
                             void *context);
 
@@ -44,20 +47,20 @@ bool fm_private_folder_list(int folder, void (*each)(void *context, const struct
 int fm_private_file_open(int folder, const char *name);
 
 /*
- * Makes a new file for writing, with mode 0600, and locks it as long as the descriptor is open here or in a child.
- * Returns a descriptor; -1 with errno (EEXIST: there is one).
+ * Makes a new file for writing, with mode 0600. It stays locked as long as the descriptor is open here or in a child.
+ * Returns a descriptor; -1 with errno (EEXIST: there is such a file).
  */
 int fm_private_file_create(int folder, const char *name);
 
 /*
- * Opens a file of ours to read it and to write after its end. `make`: it is a new one, with mode 0600; EEXIST: there
- * is one. Returns a descriptor; -1 with errno (EPERM as in fm_private_file_open).
+ * Opens a file of ours to read it and to write after its end. `make`: creates the file, with mode 0600; EEXIST: it
+ * exists already. Returns a descriptor; -1 with errno (EPERM as in fm_private_file_open).
  */
 int fm_private_file_append(int folder, const char *name, bool make);
 
 /*
  * Puts on the disk what was written to the file; for a folder, the names of its files. False with errno: what was
- * written since the last time may be lost. Blocks until the disk has it.
+ * written since the last successful call may be lost. Blocks until the disk has it.
  */
 FM_MUST_USE bool fm_private_file_sync(int fd);
 FM_MUST_USE bool fm_private_folder_sync(int folder);
@@ -71,7 +74,7 @@ bool fm_private_file_is_left(int folder, const char *name);
 /* True when `fd` is the file that has this name now. */
 bool fm_private_file_is(int folder, const char *name, int fd);
 
-/* Gives the file another name; a file that has that name already is removed. False with errno. */
+/* Gives the file another name, and replaces a file that has that name already. False with errno. */
 FM_MUST_USE bool fm_private_file_rename(int folder, const char *from, const char *to);
 
 /* Removes a file, if there is one. */
@@ -80,7 +83,10 @@ void fm_private_file_remove(int folder, const char *name);
 /* The size of a regular file in bytes; -1 for everything else. */
 int64_t fm_private_file_size(int fd);
 
-/* Reads `len` bytes from `offset` on. False when there are fewer, or on an error. Leaves the place of fm_read. */
+/*
+ * Reads `len` bytes from `offset` on. False when there are fewer, or on an error. Does not change the position of
+ * fm_read.
+ */
 FM_MUST_USE bool fm_private_file_read(int fd, void *data, size_t len, int64_t offset);
 
 #endif

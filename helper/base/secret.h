@@ -1,6 +1,6 @@
 /*
- * Secrets, such as keys: each in separate memory that is left out of core dumps and is overwritten before it is given
- * back. Nothing here blocks.
+ * Secrets, such as keys. Each one has separate memory, which is left out of core dumps and is overwritten before it is
+ * freed. Nothing here blocks.
  */
 #ifndef FM_BASE_SECRET_H
 #define FM_BASE_SECRET_H
@@ -17,13 +17,13 @@ char *fm_secret_new(size_t len);
 char *fm_secret_copy(const char *text, size_t len);
 
 /*
- * The value of the environment variable `name`, as fm_secret_copy. The variable leaves the environment, and its value
- * is overwritten there, so that neither /proc nor a child process has it. NULL: it is not set, or out of memory; then
- * it stays. Only while the process has one thread.
+ * Takes the value of the environment variable `name`, as fm_secret_copy would copy it. The variable is removed from the
+ * environment and its value is overwritten there, so neither /proc nor a child process has it. NULL: the variable is
+ * not set, or memory ran out and the variable stays. Call it only while the process has one thread.
  */
 char *fm_secret_take(const char *name);
 
-/* NULL does nothing. */
+/* Overwrites and frees a secret. NULL does nothing. */
 void fm_secret_free(char *secret);
 
 #endif

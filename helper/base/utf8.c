@@ -85,7 +85,7 @@ int fm_utf8_shown(const char *text, size_t max) {
     return (int)(len > max ? fm_utf8_whole_prefix(text, max) : len);
 }
 
-/* Bit 7 of each byte that is 0; above the lowest such byte, others may be marked too. */
+/* Sets bit 7 of each byte that is 0. Above the lowest such byte, other bytes may be marked too. */
 static uint64_t zero_bytes(uint64_t bytes) {
     return (bytes - 0x0101010101010101u) & ~bytes & 0x8080808080808080u;
 }

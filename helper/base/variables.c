@@ -1,4 +1,4 @@
-/* Under variables.h. */
+/* The functions of variables.h. */
 #include "base/variables.h"
 
 #include <string.h>

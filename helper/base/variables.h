@@ -1,4 +1,4 @@
-/* Which environment variables a list lets through, or keeps back. */
+/* Which environment variables a list names. */
 #ifndef FM_BASE_VARIABLES_H
 #define FM_BASE_VARIABLES_H
 
@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /*
- * True when `entry` (NAME or NAME=VALUE) is one of the `count` `names`, or begins with a name of them that ends with
+ * True if `entry` (NAME or NAME=VALUE) has one of the `count` `names`, or if it begins with one of them that ends with
  * '_'. Pure.
  */
 bool fm_variable_is_in(const char *const names[], size_t count, const char *entry);

@@ -1,5 +1,5 @@
 /*
- * fm-proxy bench, under bench.h. Each figure is the median of some rounds. On a slow machine prompts and answers are
+ * fm-proxy bench (bench.h). Each figure is the median of some rounds. On a slow machine, prompts and answers are
  * shorter, so that the whole measurement takes a minute or two. Each prompt begins with a different number, so that no
  * prompt is cached.
  */
@@ -19,7 +19,7 @@
 #define ROUNDS  3
 #define HURRY_S 45 /* after this time a step has only one round */
 
-#define CHECKING_MS    8000 /* an engine that is asked whether it is available answers within 7 s */
+#define CHECKING_MS    8000 /* an engine answers within 7 s when it is asked whether it is available */
 #define CHECK_AGAIN_MS 30
 
 #define STEP_S       5 /* how long a prompt or an answer should take at most, estimated from earlier ones */
@@ -46,7 +46,7 @@ static void say(const char *what) {
 
 /* ---- the requests ---- */
 
-/* A question of some 20 tokens, and `words` more. */
+/* Writes a question of some 20 tokens, and `words` more words. */
 static void write_prompt(struct bench *bench, struct fm_bench_answer *answer, int64_t words) {
     static const char *const some[] = {" sea", " wind", " light", " stone", " house", " night", " water", " road"};
     int at = snprintf(answer->prompt, sizeof answer->prompt, "%d. Tell a long story about a storm.", ++bench->prompts);
@@ -76,19 +76,19 @@ static double median(double *values, size_t count) {
     return values[count / 2];
 }
 
-/* Whether a step has one more round after `done` rounds. */
+/* Whether a step has another round after `done` rounds. */
 static bool goes_on(const struct bench *bench, size_t done) {
     bool late = fm_now_ms() - bench->start_ms > HURRY_S * 1000;
     return done == 0 || (done < ROUNDS && !late);
 }
 
-/* As many tokens as a step has time for; all, where the rate is not known. */
+/* Returns as many tokens as a step has time for; `most` if the rate is not known. */
 static int64_t fitting(double per_second, int64_t least, int64_t most) {
     double tokens = per_second < 0 ? (double)most : per_second * STEP_S;
     return tokens < (double)least ? least : tokens > (double)most ? most : (int64_t)tokens;
 }
 
-/* An answer without any output has its end in the place of its first token. */
+/* For an answer without any output, its end counts as its first token. */
 static double first_token_ms(const struct fm_bench_answer *answer) {
     return (double)((answer->first_us ? answer->first_us : answer->end_us) - answer->sent_us) / 1000;
 }
@@ -160,7 +160,7 @@ static enum fm_code measure_first_tokens(struct bench *bench) {
     return FM_OK;
 }
 
-/* A context that is set to be short takes shorter prompts. */
+/* If the context is set to be short, the prompts must be shorter. */
 static enum fm_code read_once(struct bench *bench, int64_t *words) {
     while (ask_answers(bench, 1, *words, 1) == FM_CONTEXT_OVERFLOW && *words > PROMPT_LEAST) {
         *words /= 2;
@@ -184,7 +184,10 @@ static enum fm_code measure_prefill(struct bench *bench) {
     return FM_OK;
 }
 
-/* The rate of all answers together, from the very first token to the last end; below 0: too few tokens to measure. */
+/*
+ * Returns the rate of all answers together, from the first token of any answer to the end of the last one; below 0: too
+ * few tokens to measure.
+ */
 static double rate_of_all(const struct fm_bench_answer *answers, size_t count) {
     int64_t tokens = 0;
     int64_t first_us = INT64_MAX;
@@ -229,7 +232,7 @@ static enum fm_code measure_answers(struct bench *bench, int64_t tokens) {
     return measure_streams(bench, &bench->figures.many);
 }
 
-/* The front is this process. */
+/* Measures the memory of the front, which is this process, and of the engine. */
 static void measure_memory(struct bench *bench) {
     bench->figures.front_bytes = fm_process_memory(getpid());
     bench->figures.engine_bytes = -1;

@@ -5,7 +5,7 @@
 #include "front/front.h"
 
 /*
- * Measures, with progress on stderr, and prints the figures to stdout, as a table or (options->json) as one JSON
+ * Measures, reports progress on stderr, and prints the figures to stdout, as a table or (options->json) as one JSON
  * object. `end_fd` polls readable when the measurement should end early. Returns the process's exit status: 0, or
  * EX_UNAVAILABLE if there is no model or an answer failed, with one line about it on stderr. Blocks for a minute or
  * two; call from the main thread, once.

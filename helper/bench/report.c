@@ -1,4 +1,4 @@
-/* The figures as a table for people and as JSON for programs, under report.h. */
+/* Prints the figures as a table for people and as JSON for programs (report.h). */
 #include "bench/report.h"
 #include "protocol/json_writer.h"
 

@@ -29,7 +29,7 @@ struct fm_bench_figures {
     int64_t engine_bytes;
 };
 
-/* Prints to stdout. False when that failed. */
+/* Print to stdout. False: that failed. */
 bool fm_bench_print_table(const struct fm_bench_figures *figures);
 bool fm_bench_print_json(const struct fm_bench_figures *figures);
 

@@ -1,4 +1,4 @@
-/* Gets answers through the front and measures their times, under run.h. */
+/* Gets answers through the front and measures their times (run.h). */
 #include "bench/run.h"
 #include "base/clock.h"
 #include "base/platform.h"
@@ -31,7 +31,7 @@ static struct fm_bench_answer *find_answer(struct fm_bench_host *host, int64_t i
     return NULL;
 }
 
-/* Any piece of the output: of a text, of reasoning, or of a call. */
+/* Whether the message is a piece of output: of a text, of reasoning, or of a call. */
 static bool is_delta(const char *type) {
     static const char end[] = ".delta";
     size_t len = strlen(type);
@@ -99,7 +99,7 @@ static void on_fault(void *context, const struct fm_rpc_id *id, enum fm_rpc_erro
     (void)fm_fail(&host->error, FM_INTERNAL, "the front sent what is not a message: %s", detail);
 }
 
-/* Reads once. False: there is nothing more to wait for; host->error says why. */
+/* Reads once from the front. False: there is nothing more to wait for; host->error says why. */
 static bool receive(struct fm_bench_host *host) {
     const struct fm_inbound_handler handler = {.context = host, .message = on_message, .fault = on_fault};
     struct fm_waited waited[] = {{.fd = host->link.from_front, .input = true}, {.fd = host->end_fd, .input = true}};
@@ -135,7 +135,7 @@ enum fm_code fm_bench_call(struct fm_bench_host *host, const char *method) {
     return host->error.code;
 }
 
-/* Asks for all tokens even if the model would end earlier, and without random choice, so that each run is the same. */
+/* Asks for all tokens, even if the model would end earlier. The sampling has no randomness, so each run is the same. */
 static enum fm_code request_answer(struct fm_bench_host *host, struct fm_bench_answer *answer) {
     struct fm_json_writer w = fm_link_call_begin(&host->link, "responses.create");
     fm_json_object_begin(&w);

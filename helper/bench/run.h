@@ -12,7 +12,7 @@ struct fm_bench_answer {
     int64_t max_tokens;
     int64_t id; /* of the call */
     int64_t sent_us;
-    int64_t first_us; /* when its first output came; 0: none did */
+    int64_t first_us; /* when its first output came; 0: no output came */
     int64_t end_us;   /* when its result came; 0: not yet */
     int64_t input_tokens;
     int64_t output_tokens;
@@ -31,12 +31,12 @@ struct fm_bench_host {
 };
 
 /*
- * A call without params. `host->result` is its result, until the next call. Blocks. FM_CANCELLED: the measurement has
- * to end.
+ * Makes a call without params. Its result is in `host->result` until the next call. Blocks. FM_CANCELLED: the
+ * measurement has to end.
  */
 FM_MUST_USE enum fm_code fm_bench_call(struct fm_bench_host *host, const char *method);
 
-/* Asks for all `answers` at once, and waits for them. Blocks. The first error counts: host->error. */
+/* Asks for all `answers` at once, and waits for them. Blocks. The first error is in host->error. */
 FM_MUST_USE enum fm_code fm_bench_answers(struct fm_bench_host *host, struct fm_bench_answer *answers, size_t count);
 
 #endif

@@ -1,4 +1,4 @@
-/* From a host's message to the method that serves it, and its answer. */
+/* Dispatches a host's message to the method that serves it, and sends the answer. */
 #include "front/dispatch.h"
 #include "front/jobs.h"
 #include "front/methods/methods.h"
@@ -38,7 +38,9 @@ static bool is_in_flight(struct fm_front *front, const struct fm_rpc_id *id) {
     return in_flight;
 }
 
-/* Why the message can't be run, or NULL. A notification gets no reply either way. */
+/*
+ * Checks whether the message can be run. Returns NULL, or why it can't be. A notification gets no reply in either case.
+ */
 static const char *find_refusal(struct fm_front *front, const struct fm_rpc_message *message,
                                 const struct fm_method *method, enum fm_rpc_error *code) {
     *code = FM_RPC_METHOD;

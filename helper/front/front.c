@@ -1,4 +1,4 @@
-/* Start, the reader's loop, and the end. */
+/* Starts the front, runs the reader's loop, and ends the front. */
 #include "front/front.h"
 #include "base/clock.h"
 #include "front/engines/engine.h"
@@ -15,15 +15,15 @@
 #include <sysexits.h>
 
 #define READ_BYTES     65536
-#define ENGINE_END_MS  800         /* for the engine to end by itself */
-#define END_SAVE_MS    400         /* the part of ENGINE_END_MS in which it may save what it has computed */
-#define BROKEN_END_MS  100         /* for the engine to end if the host broke the protocol: we then end within 1 s */
-#define THREADS_END_MS 300         /* after that, to kill it and let the watchdogs see that their jobs are gone */
-#define SAY_MS         200         /* for the host to make room for the last events and results */
-#define FLUSH_MS       200         /* after that, for the host to take what is queued */
+#define ENGINE_END_MS  800         /* how long an engine may take to end by itself */
+#define END_SAVE_MS    400         /* the part of ENGINE_END_MS in which an engine may save what it has computed */
+#define BROKEN_END_MS  100         /* the same if the host broke the protocol, because we must end within 1 s */
+#define THREADS_END_MS 300         /* after that, to kill the engines and let watchdogs see that their jobs are gone */
+#define SAY_MS         200         /* time for the host to make room for the last events and results */
+#define FLUSH_MS       200         /* after that, time for the host to take what is queued */
 #define ROOM           (64u << 10) /* bytes: while less is queued, streams and results are queued too, like replies */
 
-/* The host is gone, or can't be sent something. */
+/* Handles a failed outbox: the host is gone, or something can't be sent to it. */
 static void on_outbox_failure(void *front, enum fm_outbox_failure failure) {
     if (failure == FM_OUTBOX_NO_MEMORY) {
         fm_front_no_memory(front);
@@ -34,8 +34,8 @@ static void on_outbox_failure(void *front, enum fm_outbox_failure failure) {
 }
 
 /*
- * The frame that the host's writer pulls: by turns the store's reply or a job's frame, so that neither keeps the other
- * waiting.
+ * Returns the frame that the host's writer pulls. The store's reply and the frames of jobs take turns, so that neither
+ * keeps the other waiting.
  */
 static bool next_frame(void *context, const char **frame, size_t *len) {
     struct fm_front *front = context;
@@ -62,7 +62,7 @@ static void free_state(struct fm_front *front) {
     fm_front_state_free(front);
 }
 
-/* The last reply of a connection whose frames can't be read any more. */
+/* Sends the last reply of a connection whose frames can no longer be read. */
 static int end_broken(struct fm_intake *intake, const char *fault) {
     struct fm_rpc_id none = {.len = 0};
     fm_log(FM_LOG_ERROR, "broken frame: %s", fault);
@@ -72,15 +72,15 @@ static int end_broken(struct fm_intake *intake, const char *fault) {
 }
 
 /*
- * Reads and serves until there is a reason to end; `*told`: the reason is a signal, or the parent's end. Returns the
- * exit status.
+ * Reads and serves until there is a reason to end. `*told`: the reason is a signal, or the end of the parent process.
+ * Returns the exit status.
  */
 static int read_all(struct fm_front *front, struct fm_intake *intake, const struct fm_wire *wire, bool *told) {
     static char bytes[READ_BYTES];
     while (!atomic_load(&front->shutdown_called)) {
         struct fm_waited waited[] = {{.fd = wire->in, .input = true}, {.fd = wire->end_fd, .input = true}};
         if (fm_wait(waited, 2, -1) == 0) {
-            continue; /* the system has no memory for it now */
+            continue; /* the system has no memory for the message now */
         }
         *told = waited[1].ready;
         if (*told) {
@@ -99,7 +99,10 @@ static int read_all(struct fm_front *front, struct fm_intake *intake, const stru
     return EX_OK;
 }
 
-/* Serves as read_all, and then all that came before the end of the input. After a signal it does not do that. */
+/*
+ * Serves like read_all, and then serves all that came before the end of the input. After a signal it skips the second
+ * step.
+ */
 static int serve_input(struct fm_front *front, struct fm_intake *intake, const struct fm_wire *wire) {
     bool told = false;
     fm_thread_be_prompt();
@@ -108,7 +111,7 @@ static int serve_input(struct fm_front *front, struct fm_intake *intake, const s
     return status;
 }
 
-/* Waits until the watchdogs, the store's thread and the engines' are gone. */
+/* Waits until the threads of the watchdogs, the store and the engines have ended. */
 static bool wait_quiet_locked(struct fm_front *front, int64_t wait_ms) {
     int64_t deadline = fm_now_ms() + wait_ms;
     while (front->threads && fm_now_ms() < deadline) {
@@ -117,7 +120,7 @@ static bool wait_quiet_locked(struct fm_front *front, int64_t wait_ms) {
     return front->threads == 0;
 }
 
-/* Does `act` with every engine. */
+/* Calls `act` for every engine. */
 static void each_engine_locked(struct fm_front *front, void (*act)(struct fm_engine *engine)) {
     for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
         act(&front->engines[i]);
@@ -138,8 +141,8 @@ static void kill_engine_locked(struct fm_engine *engine) {
 }
 
 /*
- * Settles what is in flight and ends the engines, which have `engine_ms` to do so by themselves. False when a thread
- * could not be brought to its end.
+ * Settles all requests in flight and ends the engines, which have `engine_ms` to end by themselves. False when some
+ * thread did not end.
  */
 static bool end_work(struct fm_front *front, int64_t engine_ms) {
     fm_front_enter(front);
@@ -157,13 +160,13 @@ static bool end_work(struct fm_front *front, int64_t engine_ms) {
     return quiet;
 }
 
-/* True if the host must still get something. */
+/* Whether something must still be sent to the host. */
 static bool is_owed_locked(const struct fm_front *front) {
     return front->jobs_in_flight || front->store_queue.calls || front->store_queue.reply_waits;
 }
 
 /*
- * Waits up to SAY_MS until every job is gone and the host has the store's reply; all jobs should be settled before.
+ * Waits up to SAY_MS until every job is gone and the host has the store's reply. All jobs should be settled before.
  * False when something is left.
  */
 static bool flush_locked(struct fm_front *front) {
@@ -195,8 +198,8 @@ static void say_the_rest(struct fm_front *front, struct fm_buf *reply) {
 }
 
 /*
- * Opens the store early, so that the host soon hears of a file that can't be used. If there is no thread, the first
- * task tries again.
+ * Opens the store early, so that the host soon hears of a file that can't be used. If no thread can be started, the
+ * first task tries again.
  */
 static void start_store(struct fm_front *front) {
     fm_front_enter(front);

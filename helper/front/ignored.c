@@ -1,6 +1,6 @@
 /*
- * The log's lines about ignored parameters: one line for each name in the life of the process, so that a host that
- * always sends a parameter does not fill its log.
+ * Logs ignored parameters: one line for each name in the life of the process, so that a host that always sends a
+ * parameter does not fill its log.
  */
 #include "front/ignored.h"
 #include "surface/ignored.h"
@@ -12,7 +12,10 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/* Writes `path` without the indexes of lists: "input[0].foo" becomes "input[].foo". False: it may be a user's text. */
+/*
+ * Writes `path` without the indexes of lists: "input[0].foo" becomes "input[].foo". False: the path may have a user's
+ * text.
+ */
 static bool write_name(char name[FM_LOGGED_NAME_MAX + 1], const char *path) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-[]";
     size_t len = 0;

@@ -1,4 +1,4 @@
-/* The intake: which messages wait for a long one, and the thread that works on the waiting ones. */
+/* The intake decides which messages wait for a long one. Its thread works on the waiting messages. */
 #include "front/intake.h"
 #include "base/platform.h"
 
@@ -6,17 +6,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Bytes that may wait; above that the reader waits too. One message may always wait, whatever its size. */
+/* Most bytes that may wait; with more, the reader waits too. One message may always wait, whatever its size. */
 #define WAITING_MAX (64u << 20)
 
-/* An entry that waits: a body that was not parsed yet, a message, or what is wrong with a body. */
+/* An entry that waits: a body that was not parsed yet, a message, or the fault of a body. */
 struct fm_intake_entry {
     struct fm_intake_entry *next;
     size_t size;
     struct fm_buf body;
-    struct json_object *root; /* the tree of a message that is parsed; owned; else NULL */
+    struct json_object *root; /* the tree of a parsed message; owned; NULL for other entries */
     struct fm_rpc_message message;
-    enum fm_rpc_error fault; /* FM_RPC_OK: it is a body or a message */
+    enum fm_rpc_error fault; /* FM_RPC_OK: the entry is a body or a message */
     struct fm_rpc_id id;
     char detail[256];
 };
@@ -29,7 +29,7 @@ static void free_entry(struct fm_intake_entry *entry) {
 
 /* ---- the thread ---- */
 
-/* Takes the next entry; `done` is the size of the entry before it, which is finished. NULL: nothing waits. */
+/* Takes the next entry. `done` is the size of the previous entry, which is finished. NULL: nothing waits. */
 static struct fm_intake_entry *take_entry(struct fm_intake *intake, size_t done) {
     pthread_mutex_lock(&intake->lock);
     struct fm_intake_entry *entry = intake->ending ? NULL : intake->first;
@@ -61,7 +61,7 @@ static void run_entries(struct fm_intake *intake) {
             fm_inbound_body(&inbound, entry->body.data, entry->body.len, &handler);
         }
         if (atomic_load(&dispatcher.front->shutdown_called)) {
-            fm_ask_for_end(); /* the reader waits for input, and has to notice */
+            fm_ask_for_end(); /* the reader waits for input, so it must be woken to see the end */
         }
         done = entry->size;
         free_entry(entry);
@@ -70,7 +70,7 @@ static void run_entries(struct fm_intake *intake) {
     fm_dispatcher_free(&dispatcher);
 }
 
-/* The thread ends, unless more entries wait. */
+/* Ends the thread, unless more entries wait. */
 static bool leave(struct fm_intake *intake) {
     pthread_mutex_lock(&intake->lock);
     intake->running = intake->first && !intake->ending;
@@ -90,7 +90,7 @@ static void *intake_main(void *intake) {
 /* ---- the reader ---- */
 
 /*
- * Serving the message now would take a while: another message comes first, or a frame is built, and jobs can't change.
+ * Whether the message must wait: another message comes first, or a frame is being built, while which jobs can't change.
  */
 static bool must_wait(struct fm_intake *intake) {
     pthread_mutex_lock(&intake->lock);
@@ -99,7 +99,7 @@ static bool must_wait(struct fm_intake *intake) {
     return working || atomic_load(&intake->dispatcher.front->building);
 }
 
-/* Takes the entry over. If no thread can be started, the calling thread does its work. */
+/* Queues the entry, which is taken over. If no thread can be started, the calling thread does its work. */
 static void defer(struct fm_intake *intake, struct fm_intake_entry *entry) {
     pthread_mutex_lock(&intake->lock);
     while (intake->running && intake->bytes > 0 && intake->bytes + entry->size > WAITING_MAX) {
@@ -127,7 +127,7 @@ static struct fm_intake_entry *new_entry(struct fm_intake *intake, size_t size) 
     return entry;
 }
 
-/* A body of a message has come. A long one has to wait, and is not parsed on this thread. */
+/* Handles the body of a message. A long body has to wait, and is not parsed on this thread. */
 static bool on_body(void *context, struct fm_buf *body, size_t len) {
     struct fm_intake *intake = context;
     struct fm_intake_entry *entry = len > FM_LARGE ? new_entry(intake, len) : NULL;
@@ -172,7 +172,7 @@ const char *fm_intake_feed(struct fm_intake *intake, const char *data, size_t le
     return fm_inbound_feed(&intake->inbound, data, len, &handler);
 }
 
-/* ---- the beginning and the end ---- */
+/* ---- start and end ---- */
 
 void fm_intake_init(struct fm_intake *intake, struct fm_front *front) {
     *intake = (struct fm_intake){.last = &intake->first};

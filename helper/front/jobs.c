@@ -1,4 +1,4 @@
-/* The table of jobs: how a job begins, is found, and ends. */
+/* The table of jobs: functions to begin, find and end jobs. */
 #include "front/jobs.h"
 #include "base/clock.h"
 #include "surface/conversation.h"
@@ -21,7 +21,7 @@ bool fm_job_is_done(const struct fm_job *job) {
 
 void fm_job_release_locked(struct fm_front *front, struct fm_job *job) {
     if (job->source) {
-        job->source->readers--; /* if the source waited only for this job, the pump handles that */
+        job->source->readers--; /* if the source waited only for this job, the pump releases it */
     }
     fm_answer_free(&job->answer);
     fm_model_free(&job->model);
@@ -41,7 +41,7 @@ static enum fm_code no_slot(const struct fm_front *front, struct fm_error *error
                                   FM_JOBS_MAX);
 }
 
-/* How jobs of both kinds begin; the answer exists already. */
+/* Begins a job of either kind; the answer exists already. */
 static void begin_job(struct fm_front *front, struct fm_job *job, const struct fm_rpc_id *call, bool stream) {
     size_t end = (size_t)(job - front->jobs) + 1;
     front->jobs_end = end > front->jobs_end ? end : front->jobs_end;
@@ -191,7 +191,7 @@ struct fm_job *fm_job_by_answer_locked(struct fm_front *front, const char *id) {
     return NULL;
 }
 
-/* True when one of the results that the job still has to send answers `call`. */
+/* Whether one of the results that the job still has to send answers `call`. */
 static bool will_answer(const struct fm_job *job, const struct fm_rpc_id *call) {
     unsigned sent = job->results_sent;
     bool found = sent == 0 && fm_rpc_id_equal(&job->call, call);
@@ -224,7 +224,7 @@ bool fm_job_can_restart(const struct fm_job *job) {
     return !job->produced || !job->streamed;
 }
 
-/* Limits that count from the first output on do not count until it comes again. */
+/* Resets the answer and its output. Limits that count from the first output stop counting until output comes again. */
 static void forget_output(struct fm_job *job, bool all) {
     if (job->produced) {
         fm_answer_restart(&job->answer, all);
@@ -253,7 +253,7 @@ static bool is_of_the_engine(const struct fm_error *error) {
            error->code == FM_OVERLOADED;
 }
 
-/* From now on the answer belongs to the job's new model. False when out of memory. */
+/* Gives the answer the id of the job's new model. False when out of memory. */
 static bool rename_answer(struct fm_job *job) {
     char *name = strdup(job->model.id);
     if (name) {
@@ -264,7 +264,7 @@ static bool rename_answer(struct fm_job *job) {
 }
 
 void fm_job_fail_or_move_locked(struct fm_job *job, const struct fm_error *error) {
-    struct fm_error copy = *error; /* `error` may be the engine's own, which goes away */
+    struct fm_error copy = *error; /* a copy: `error` may belong to the engine, and may change */
     if (!fm_job_may_move(job) || job->stopping || !is_of_the_engine(&copy) || job->front->ending) {
         fm_job_settle_locked(job, FM_FINISH_FAILED, &copy);
         return;

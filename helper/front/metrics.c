@@ -1,4 +1,4 @@
-/* Counters, under metrics.h. */
+/* Counters. See metrics.h. */
 #include "front/metrics.h"
 
 static enum fm_outcome outcome_of(enum fm_finish finish, const struct fm_error *error) {

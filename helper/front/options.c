@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #define DAY_MS       86400000
-#define PREFIX_MAX   200 /* bytes, of a log line's FM_LOG_LINE_MAX */
-#define HELP_COLUMN  27  /* the column in which --help begins to explain */
+#define PREFIX_MAX   200 /* bytes: part of a log line's FM_LOG_LINE_MAX */
+#define HELP_COLUMN  27  /* the column in which the explanations of --help begin */
 #define VARIABLE_MAX 64
 
 enum { SERVE = 1, SESSIONS = 2, BENCH = 4, ALL = SERVE | SESSIONS | BENCH };
@@ -28,14 +28,14 @@ struct row;
 typedef bool read_fn(const struct row *row, const char *name, const char *text, void *value);
 
 struct row {
-    const char *name;     /* without its "--" */
-    const char *argument; /* how --help calls its value; NULL: it has no value */
-    const char *help;     /* a newline starts a new line there too; the default is added */
+    const char *name;     /* the option's name without "--" */
+    const char *argument; /* the name of its value in --help; NULL: it has no value */
+    const char *help;     /* in --help a newline starts a new line; the default is added */
     unsigned modes;
     bool variable; /* FM_PROXY_NAME can set it too */
     read_fn *read;
-    size_t offset;     /* of the value in struct fm_options */
-    const char *usual; /* the default, in the form in which it is given; NULL: 0, or what fm_options_read finds */
+    size_t offset;     /* offset of the value in struct fm_options */
+    const char *usual; /* the default, as a text; NULL: 0, or what fm_options_read finds */
     int64_t least;     /* the least value of a number */
     int64_t most;
 };
@@ -64,7 +64,7 @@ static bool read_file(const struct row *row, const char *name, const char *text,
     return text[0] ? read_text(row, name, text, value) : REFUSE("%s: the path is empty; name a file\n", name);
 }
 
-/* A file whose path is sent to the engine, as JSON. */
+/* Reads the path of a file. The path is sent to the engine as JSON. */
 static bool read_engine_file(const struct row *row, const char *name, const char *text, void *value) {
     return fm_utf8_valid(text, strlen(text)) ? read_file(row, name, text, value)
                                              : REFUSE("%s: the path is not UTF-8; rename the file\n", name);
@@ -103,7 +103,7 @@ static bool read_integer(const struct row *row, const char *name, const char *te
     return true;
 }
 
-/* A number of bytes, or of KiB, MiB or GiB. */
+/* Reads a number of bytes, or of KiB, MiB or GiB. */
 static bool read_bytes(const struct row *row, const char *name, const char *text, void *value) {
     static const char units[] = "KMG";
     char *end;
@@ -168,10 +168,10 @@ static bool read_log_level(const struct row *row, const char *name, const char *
 #define AUTO  "auto"
 #define LLAMA "llama"
 
-/* What the options know of engines by their names. */
+/* What the options know about an engine by its name. */
 static const struct {
     const char *name;
-    const char *platform; /* the only platform on which it can run; NULL: all */
+    const char *platform; /* the only platform on which the engine can run; NULL: all */
     size_t config;        /* offset in struct fm_options of the option for the engine's configuration; 0: none */
 } known_engines[] = {
     {"apple", "macos", 0},
@@ -181,7 +181,7 @@ static const struct {
 
 enum { KNOWN_ENGINES = sizeof known_engines / sizeof known_engines[0] };
 
-/* Name number `index` of a list; NULL: the list has fewer. */
+/* The name at `index` of a list; NULL: the list has fewer names. */
 static const char *name_at(const char *list, size_t index, size_t *len) {
     while (index-- > 0 && list) {
         list = strchr(list, ',');
@@ -191,7 +191,7 @@ static const char *name_at(const char *list, size_t index, size_t *len) {
     return list;
 }
 
-/* The order of the engines, as a list of their names. */
+/* Reads the order of the engines, a list of their names. */
 static const char *order_of(const struct fm_options *options) {
     if (strcmp(options->engine, AUTO) != 0) {
         return options->engine;
@@ -199,7 +199,7 @@ static const char *order_of(const struct fm_options *options) {
     return options->remote ? "apple,llama,remote" : "apple,llama";
 }
 
-/* The default of --engine. On macOS that is Apple's model if the system has it, unless a model file is named. */
+/* The default of --engine. On macOS it is Apple's model if the system has that model, unless a model file is named. */
 static const char *usual_engine(const struct fm_options *options) {
     bool has_apple = strcmp(fm_platform_name(), "macos") == 0;
     bool names_file = options->model && options->model[0];
@@ -236,7 +236,7 @@ static bool is_named_before(const char *list, const char *name, size_t len) {
     return false;
 }
 
-/* An engine's name becomes part of a file name, so it is kept to plain letters. */
+/* An engine's name becomes part of a file name, so only plain letters are allowed. */
 static bool read_engine(const struct row *row, const char *name, const char *text, void *value) {
     const char *at;
     size_t len;
@@ -385,7 +385,10 @@ static void fill_long_options(struct option all[ROWS + 4]) {
     all[ROWS + 3] = (struct option){NULL, 0, NULL, 0};
 }
 
-/* The npm package has a command of the same name, with subcommands that this program does not have. */
+/*
+ * Refuses subcommands: the npm package has a command of the same name, with subcommands that this program does not
+ * have.
+ */
 static bool refuse_word(const char *word) {
     static const char *const words[] = {"run", "models", "doctor", "completion", "help"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
@@ -421,12 +424,12 @@ static bool read_arguments(struct given *given, struct fm_options *options, int 
     return optind == argc || refuse_word(argv[optind]);
 }
 
-/* The rows of the table that the mode has; 0: it has no options. */
+/* How many rows of the table the mode has; 0: it has no options. */
 static unsigned rows_of(enum fm_run_mode mode) {
     return mode == FM_RUN_SERVE ? SERVE : mode == FM_RUN_SESSIONS ? SESSIONS : mode == FM_RUN_BENCH ? BENCH : 0;
 }
 
-/* No option is ignored silently: some options are only for one mode. */
+/* Refuses options of another mode. No option is ignored silently. */
 static bool check_mode(unsigned mode, const struct given *given) {
     for (int i = 0; i < ROWS; i++) {
         if (!given->texts[i] || rows[i].modes & mode) {
@@ -442,7 +445,7 @@ static bool check_mode(unsigned mode, const struct given *given) {
     return true;
 }
 
-/* The option's value: from the command line, else from its variable, else its default. */
+/* The option's value: from the command line, else from its environment variable, else its default. */
 static bool read_row(const struct row *row, const char *argument, struct fm_options *options) {
     char name[VARIABLE_MAX];
     void *value = (char *)options + row->offset;
@@ -477,7 +480,7 @@ static bool find_folders(struct fm_options *options) {
     return len < PATH_MAX || REFUSE("the path of my own program file is too long\n");
 }
 
-/* A configuration for an engine that is not used is a mistake. */
+/* Refuses a configuration for an engine that is not used: it must be a mistake. */
 static bool check_configs(const struct fm_options *options) {
     struct fm_engine_choice choice;
     bool used = !options->remote;
@@ -518,9 +521,11 @@ bool fm_options_read(struct fm_options *options, int argc, char *argv[]) {
     return find_folders(options);
 }
 
-/* ---- help and list ---- */
+/* ---- --help and --list-options ---- */
 
-/* Writes the rows of the mode `only`. SERVE: all rows of options that serve, also those that other modes have too. */
+/*
+ * Writes the rows of the mode `only`. SERVE: all rows of options for serving, including those that other modes share.
+ */
 static void write_rows(FILE *file, unsigned only) {
     for (int i = 0; i < ROWS; i++) {
         if (only == SERVE ? !(rows[i].modes & SERVE) : rows[i].modes != only) {

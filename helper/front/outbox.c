@@ -1,14 +1,14 @@
-/* The outbox: its buffer, its writer thread, and when it has failed. */
+/* The outbox: its buffer, its writer thread, and its failures. */
 #include "front/outbox.h"
 #include "base/clock.h"
 #include "base/platform.h"
 
 #include <errno.h>
 
-/* A buffer larger than this is given back when it has been written. */
+/* A buffer larger than this is freed after it has been written. */
 #define KEEP_BYTES 262144u
 
-/* The writer wakes this often while the descriptor takes nothing, to see whether it was told to give up. */
+/* While the descriptor takes nothing, the writer wakes this often, to see whether it must give up. */
 #define POLL_SLICE_MS 100
 
 static bool has_failed(struct fm_outbox *outbox) {
@@ -42,8 +42,8 @@ static size_t pending(const struct fm_outbox *outbox) {
 
 /*
  * Waits until the descriptor takes bytes. False when the other side has taken none for the stall limit, or the outbox
- * failed meanwhile. A socket takes bytes again only when most of what it holds is read, so a decrease of its unread
- * bytes counts too.
+ * failed meanwhile. A socket takes bytes again only when most of its data is read, so a decrease of its unread bytes
+ * counts too.
  */
 static bool wait_writable(struct fm_outbox *outbox) {
     struct fm_waited descriptor = {.fd = outbox->options.fd, .room = true};
@@ -60,7 +60,7 @@ static bool wait_writable(struct fm_outbox *outbox) {
     return false;
 }
 
-/* Notes that queued bytes were written; `left` are not yet. */
+/* Notes that queued bytes were written. `left` bytes are not written yet. */
 static void note_written(struct fm_outbox *outbox, size_t left) {
     pthread_mutex_lock(&outbox->lock);
     outbox->writing_left = left;
@@ -89,7 +89,7 @@ static bool write_out(struct fm_outbox *outbox, const char *at, size_t left, boo
     return true;
 }
 
-/* Writes, unless it is to be dropped: the outbox has failed, or was closed before the frame was pulled. */
+/* Writes bytes, unless they must be dropped: the outbox has failed, or was closed before the frame was pulled. */
 static void put_out(struct fm_outbox *outbox, const char *bytes, size_t len, bool pulled) {
     pthread_mutex_lock(&outbox->lock);
     bool dropped = outbox->failed || (pulled && outbox->closed);
@@ -99,13 +99,13 @@ static void put_out(struct fm_outbox *outbox, const char *bytes, size_t len, boo
     }
 }
 
-/* Writes what is in `writing`. */
+/* Writes the bytes in `writing`. */
 static void write_taken(struct fm_outbox *outbox) {
     put_out(outbox, outbox->writing.data, outbox->writing.len, false);
     fm_buf_reset(&outbox->writing);
 }
 
-/* Moves what is queued to `writing`, which is empty. */
+/* Moves the queued bytes to `writing`, which is empty. */
 static void take_locked(struct fm_outbox *outbox) {
     struct fm_buf empty = outbox->writing;
     outbox->writing = outbox->queued;
@@ -116,7 +116,7 @@ static void take_locked(struct fm_outbox *outbox) {
     }
 }
 
-/* Waits for work, and takes what is queued. False at the end. */
+/* Waits for work, and takes the queued bytes. False when the thread has to end. */
 static bool take_queued(struct fm_outbox *outbox) {
     pthread_mutex_lock(&outbox->lock);
     outbox->pulling = false;
@@ -127,7 +127,7 @@ static bool take_queued(struct fm_outbox *outbox) {
     if (goes_on) {
         take_locked(outbox);
         outbox->pulling = outbox->more && !outbox->closing;
-        outbox->more = false; /* a later poke is for the next turn */
+        outbox->more = false; /* a poke that comes from now on is for the next turn */
     }
     pthread_mutex_unlock(&outbox->lock);
     return goes_on;
@@ -140,7 +140,7 @@ static bool is_awaited(struct fm_outbox *outbox) {
     return awaited;
 }
 
-/* Writes one pulled frame, and more as long as nothing is queued. */
+/* Writes pulled frames: one, and more as long as nothing is queued. */
 static void write_pulled(struct fm_outbox *outbox) {
     const char *frame;
     size_t len;
@@ -148,7 +148,7 @@ static void write_pulled(struct fm_outbox *outbox) {
     do {
         more = outbox->options.next(outbox->options.context, &frame, &len);
         if (more) {
-            write_taken(outbox); /* what was marked */
+            write_taken(outbox); /* first the frames that were marked */
             put_out(outbox, frame, len, true);
         }
     } while (more && !is_awaited(outbox));
@@ -157,7 +157,7 @@ static void write_pulled(struct fm_outbox *outbox) {
     }
 }
 
-/* Closes the descriptor once; early if the outbox has failed, so that the other side notices the end. */
+/* Closes the descriptor once. If the outbox has failed, this is early, so that the other side notices the end. */
 static void shut(struct fm_outbox *outbox) {
     if (!outbox->shut) {
         outbox->shut = true;

@@ -1,17 +1,17 @@
 /*
- * The sending half of a connection: whole frames from any thread, written to one descriptor by one thread.
+ * The sending half of a connection: any thread sends whole frames, and one thread writes them to one descriptor.
  *
  * Senders append to a buffer and never wait for the descriptor. The writer thread takes all frames in the buffer and
  * writes them in as few calls as the descriptor allows. A sender that can wait asks for *room* first, and is called
- * back when the other side has taken enough. When the other side takes no byte for `stall_ms`, or is gone, or the
- * buffer would exceed its maximum, the outbox has *failed*: queued and later frames are dropped, and `on_fail` is
+ * back when the other side has taken enough. The outbox has *failed* when the other side takes no byte for `stall_ms`,
+ * or is gone, or when the buffer would exceed its maximum. Queued and later frames are then dropped, and `on_fail` is
  * called once. Without memory for a frame the outbox is closed: that frame and later ones are dropped, but queued
  * frames are still written.
  *
- * Frames that can be large are not queued but *pulled*: the writer asks `next` for one when it has written all queued
- * frames. So such a frame is built only when the other side has taken all before it, and frames that are queued
- * meanwhile wait for this one frame only. Frames that must go before it are *marked*. An outbox that has failed goes on
- * pulling, and drops the frames.
+ * Frames that can be large are not queued but *pulled*: the writer asks `next` for such a frame when it has written all
+ * queued frames. So a large frame is built only when the other side has taken all earlier ones, and frames that are
+ * queued meanwhile wait for this one frame only. Frames that must be written before the pulled frame are *marked*. An
+ * outbox that has failed goes on pulling, and drops the frames.
  */
 #ifndef FM_FRONT_OUTBOX_H
 #define FM_FRONT_OUTBOX_H
@@ -22,22 +22,22 @@
 #include <stdint.h>
 
 enum fm_outbox_failure {
-    FM_OUTBOX_GONE,      /* the other side is gone, or has stalled, or let too much collect */
+    FM_OUTBOX_GONE,      /* the other side is gone or stalled, or too many bytes are queued */
     FM_OUTBOX_NO_MEMORY, /* a frame could not be queued */
 };
 
 struct fm_outbox_options {
-    int fd;           /* owned from the start on, also when it fails */
+    int fd;           /* the descriptor, owned from the start on, also if the start fails */
     size_t max;       /* bytes that may be queued, besides the last frame for which there was room */
-    size_t room;      /* bytes: there is room while less is queued; then a frame of any size is taken */
+    size_t room;      /* bytes: there is room while less is queued. If there is room, a frame of any size is taken */
     int64_t stall_ms; /* how long the other side may take no bytes at all */
     void (*on_fail)(
         void *context,
-        enum fm_outbox_failure failure); /* from the writer thread or a sender, without the outbox's lock; or NULL */
-    void (*on_room)(void *context);      /* from the writer thread, without the lock; or NULL */
+        enum fm_outbox_failure failure); /* the writer thread or a sender calls it, without the lock; or NULL */
+    void (*on_room)(void *context);      /* the writer thread calls it, without the lock; or NULL */
     /*
-     * The next frame that is pulled: valid until the next call. False: there is none now. From the writer thread,
-     * without the lock; NULL: nothing is pulled.
+     * Gives the next frame that is pulled, valid until the next call. False: there is no frame now. Called from the
+     * writer thread, without the lock. NULL: nothing is pulled.
      */
     bool (*next)(void *context, const char **frame, size_t *len);
     void *context;
@@ -46,19 +46,19 @@ struct fm_outbox_options {
 struct fm_outbox {
     struct fm_outbox_options options;
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* something queued, taken, or the state changed */
+    pthread_cond_t changed; /* signals that bytes were queued or taken, or that the state changed */
     struct fm_buf queued;   /* frames that the writer has not taken yet */
     struct fm_buf writing;  /* frames that the writer is writing; only the writer uses it */
     size_t writing_left;    /* bytes of `writing` not written yet */
     size_t last_with_room;  /* bytes of the last frame for which there was room */
     bool room_wanted;       /* a sender waits for on_room */
     bool more;              /* `next` may have a frame */
-    bool pulling;           /* the writer pulls in this turn; its alone, but for fm_outbox_is_empty */
-    bool shut;              /* the descriptor is closed; the writer's alone */
-    bool closed;            /* takes no more frames */
+    bool pulling;           /* the writer pulls in this turn; only the writer and fm_outbox_is_empty use it */
+    bool shut;              /* the descriptor is closed; only the writer uses it */
+    bool closed;            /* the outbox takes no more frames */
     bool closing;           /* the writer must write what is queued, then end */
     bool failed;
-    bool ended; /* the writer thread is done with everything */
+    bool ended; /* the writer thread has finished */
 };
 
 /* Starts the writer thread, which closes the descriptor at its end. Returns 0 or an errno value. */
@@ -68,29 +68,33 @@ FM_MUST_USE int fm_outbox_start(struct fm_outbox *outbox, const struct fm_outbox
 void fm_outbox_send(struct fm_outbox *outbox, const char *frame, size_t len);
 
 /*
- * Takes no more frames from here on; queued frames are still written. on_fail is not called. Any thread, never blocks.
+ * Makes the outbox take no more frames; queued frames are still written. on_fail is not called. Any thread, never
+ * blocks.
  */
 void fm_outbox_close(struct fm_outbox *outbox);
 
-/* True when there is room, or all is dropped anyway. If false, on_room is called once, as soon as there is room. */
+/*
+ * True when there is room, or when all frames are dropped anyway. If false, on_room is called once, as soon as there is
+ * room.
+ */
 FM_MUST_USE bool fm_outbox_has_room(struct fm_outbox *outbox);
 
-/* `next` has a frame. Any thread, with any lock of the caller's; never blocks. */
+/* Reports that `next` has a frame. Any thread, with any lock of the caller's; never blocks. */
 void fm_outbox_poke(struct fm_outbox *outbox);
 
 /*
- * From `next`, once, when it returns a frame: frames queued so far are written before that frame, later ones after it.
- * Never blocks.
+ * Marks the frames that are queued so far: they are written before the frame that `next` returns, and later ones after
+ * it. Only `next` calls this, once, when it returns a frame. Never blocks.
  */
 void fm_outbox_mark(struct fm_outbox *outbox);
 
-/* True when all that was queued or pulled is written, or dropped. Any thread, never blocks. */
+/* True when all queued and pulled frames are written or dropped. Any thread, never blocks. */
 FM_MUST_USE bool fm_outbox_is_empty(struct fm_outbox *outbox);
 
 /*
  * Ends the writer thread: waits up to `flush_ms` until queued frames are written, then gives up. Afterwards the
- * outbox's memory is freed, and no thread may use it. False when the thread does not end because it hangs in a write
- * (to a paused terminal): then nothing is freed, and the process can only call _exit.
+ * outbox's memory is freed, and no thread may use the outbox. False when the thread does not end because it hangs in a
+ * write (to a paused terminal). In that case nothing is freed, and the process can only call _exit.
  */
 FM_MUST_USE bool fm_outbox_stop(struct fm_outbox *outbox, int64_t flush_ms);
 

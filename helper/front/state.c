@@ -1,4 +1,4 @@
-/* The front's shared state: its beginning and end, and what every part needs of it. */
+/* The front's shared state: its start and end, and the functions that every part needs. */
 #include "front/state.h"
 #include "base/clock.h"
 #include "protocol/frame.h"
@@ -14,7 +14,7 @@ void fm_front_no_memory(struct fm_front *front) {
 bool fm_end_frame(struct fm_front *front, struct fm_outbox *outbox, struct fm_buf *buf, const char **frame,
                   size_t *len) {
     if (!fm_frame_end(buf, frame, len)) {
-        fm_front_no_memory(front); /* a caller would wait for it in vain */
+        fm_front_no_memory(front); /* without this, a caller would wait in vain for the frame */
         return false;
     }
     fm_metrics_count_bytes(outbox == &front->outbox ? &front->metrics.host_sent : &front->metrics.engines_sent, *len);

@@ -1,10 +1,10 @@
 /*
- * Frames of jobs. A frame is built when the host has room for it, by the thread that finds the room: the one that
- * changed the job, or the host's writer. So a host that reads slowly gets longer deltas, and for a host that does not
- * read, little more than the text of the answers is kept. Once an answer is large, its frames are built without the
- * lock, one at a time, when the writer asks for one: by the writer, or, where that takes long, by a thread, so that the
- * writer goes on with queued frames. Frames of that answer that were queued before are marked and written first, so its
- * frames stay in order.
+ * Frames of jobs. A frame is built when the host has room for it. The thread that finds the room builds it: the one
+ * that changed the job, or the host's writer. So a host that reads slowly gets longer deltas, and for a host that does
+ * not read, little more than the text of the answers is kept. Once an answer is large, its frames are built without the
+ * lock, one at a time, when the writer asks for one. The writer builds such a frame, but if that takes long, another
+ * thread does, so that the writer goes on with queued frames. Frames of that answer that were queued before are marked
+ * and written first, so its frames stay in order.
  */
 #include "front/streams.h"
 #include "front/jobs.h"
@@ -27,7 +27,7 @@ static void write_event(struct fm_job *job, struct fm_buf *buf) {
     fm_json_object_end(&w);
 }
 
-/* The call got the object in its last event: its result leaves out what that event had. */
+/* Whether the call got the object in its last event. Its result then leaves out what that event had. */
 static bool has_had(struct fm_job *job, const struct fm_rpc_id *call) {
     bool had = call == &job->call && job->stream && job->last_event_sent;
     return had && answer_of(job)->surface->write_end && !job->full_result;
@@ -59,17 +59,20 @@ static void write_result(struct fm_job *job, const struct fm_rpc_id *call, bool 
     fm_json_object_end(&w);
 }
 
-/* The answer that the job sends has ended. */
+/* Whether the answer that the job sends has ended. */
 static bool has_ended(const struct fm_job *job) {
     return (job->source ? job->source : job)->state == FM_JOB_CLOSING;
 }
 
-/* The call is answered while the answer goes on: in the background without a stream, or when its reader has left. */
+/*
+ * Whether the call is answered while the answer goes on: in the background without a stream, or when its reader has
+ * left.
+ */
 static bool is_detached(const struct fm_job *job) {
     return !job->stream && (job->replays || job->answer.request.background);
 }
 
-/* Called when there are no more events: true if a result is due, or if the job can be released. */
+/* Called when there are no more events. True if a result is due, or if the job can be released. */
 static bool has_result(const struct fm_job *job) {
     if (fm_job_is_done(job)) {
         return job->state == FM_JOB_CLOSING && job->readers == 0;
@@ -78,12 +81,12 @@ static bool has_result(const struct fm_job *job) {
     return has_ended(job) || (is_detached(job) && !waits);
 }
 
-/* The store has to find or store the response first. */
+/* Whether the store has to find or store the response first. */
 static bool waits_for_store(const struct fm_job *job) {
     return job->storing || (job->source && job->source->storing && job->stream);
 }
 
-/* The job's frame is built, but the writer has not taken it yet. */
+/* Whether the job's frame is built, but the writer has not taken it yet. */
 static bool waits_for_writer(const struct fm_job *job) {
     const struct fm_large_frame *large = &job->front->large;
     return large->built && large->job == job;
@@ -96,12 +99,12 @@ static const struct fm_rpc_id *next_answered(const struct fm_job *job) {
 
 static void write_next_result(struct fm_job *job, struct fm_buf *buf) {
     bool failed = job->end_error.code != FM_OK;
-    bool found = !(job->replays && failed); /* otherwise there is no response to send */
+    bool found = !(job->replays && failed); /* if false, there is no response to send */
     bool ok = found && (!failed || job->results_sent > 0 || is_detached(job));
     write_result(job, next_answered(job), ok, buf);
 }
 
-/* The kind of a job's next frame. */
+/* Returns the kind of a job's next frame. */
 enum frame { NO_FRAME, EVENT, SKIPPED_EVENTS, RESULT, NO_RESULT };
 
 static enum frame frame_of(struct fm_job *job) {
@@ -121,7 +124,10 @@ static bool is_large(struct fm_job *job) {
     return fm_answer_size(answer_of(job)) > FM_LARGE;
 }
 
-/* Whose turn it is: a job with a frame, or NULL. In turns, so that one long answer does not keep the others waiting. */
+/*
+ * The job that may send a frame next, or NULL. Jobs take turns, so that one long answer does not keep the others
+ * waiting.
+ */
 static struct fm_job *take_turn(struct fm_front *front, bool large, enum frame *kind) {
     for (unsigned i = 0; i < front->jobs_end; i++) {
         struct fm_job *job = &front->jobs[front->next_stream++ % front->jobs_end];
@@ -210,7 +216,8 @@ static void *build_main(void *argument) {
 }
 
 /*
- * True: a thread builds the frame, and the lock is released. False: the frame, if any, is built, and the lock is held.
+ * Starts a large frame. True: a thread builds the frame, and the lock is released. False: the frame, if any, is built,
+ * and the lock is held.
  */
 static bool begin_large_locked(struct fm_front *front, struct fm_job *job, enum frame kind) {
     bool aside = takes_long(job, kind);
@@ -233,7 +240,7 @@ static bool take_large_locked(struct fm_front *front, const char **frame, size_t
     large->built = false;
     *frame = large->frame;
     *len = large->len;
-    fm_outbox_mark(&front->outbox); /* this job's frames from when it was not large yet are queued */
+    fm_outbox_mark(&front->outbox); /* frames of this job may be queued from the time when it was not large yet */
     note_told_locked(front, large->job, large->is_result ? RESULT : EVENT);
     return true;
 }
@@ -251,7 +258,7 @@ bool fm_streams_next(struct fm_front *front, const char **frame, size_t *len) {
         }
     }
     bool made = take_large_locked(front, frame, len);
-    if (!made && large->buf.cap > FM_KEEP_BYTES) { /* the buffer is kept while large frames follow each other */
+    if (!made && large->buf.cap > FM_KEEP_BYTES) { /* the buffer is kept while one large frame follows another */
         fm_buf_free(&large->buf);
     }
     fm_front_leave(front);

@@ -1,5 +1,5 @@
 /*
- * A thread per job that sleeps until the next of its limits, on the monotonic clock. It only requests:
+ * One thread for each job. It sleeps until the next of the job's limits, on the monotonic clock. It only requests:
  * fm_job_stop_locked marks the job for an abort. When the engine's grace is over too, fm_engine_kill_locked ends the
  * engine; if the engine has other jobs, fm_engine_lose_job_locked settles only this one.
  *
@@ -24,13 +24,13 @@ struct watch {
     struct fm_front *front;
     struct fm_job *slot; /* the slot's condition may be waited on; the job is looked up by its number */
     uint64_t number;
-    unsigned signs; /* fm_engine_signs_locked, at the last look */
+    unsigned signs; /* result of fm_engine_signs_locked at the last look */
 };
 
-/* The limit that will fire next, given how far the job has come. */
+/* The limit that passes next, given how far the job has come. */
 static struct fm_limit next_limit(const struct fm_job *job) {
     bool silent = fm_job_is_held(job) && job->engine->silent;
-    bool begun = silent && !job->answer.opened; /* the engine has it, but reports nothing before the first output */
+    bool begun = silent && !job->answer.opened; /* the engine has the job, but is silent before the first output */
     struct fm_progress progress = {.accepted = job->answer.opened || begun,
                                    .produced = job->produced,
                                    .silent = silent,
@@ -41,8 +41,7 @@ static struct fm_limit next_limit(const struct fm_job *job) {
 }
 
 /*
- * While a job waits for the engine, all the engine's work comes before it, so progress of that work counts for the job
- * too.
+ * Counts the engine's progress for a job that waits for the engine, because all the engine's work comes before the job.
  */
 static void note_signs(struct watch *watch, struct fm_job *job) {
     unsigned signs = fm_engine_signs_locked(job);
@@ -68,7 +67,7 @@ static void end_engine(struct fm_engine *engine) {
     fm_engine_kill_locked(engine, FM_END_CRASH, &error);
 }
 
-/* Does what is due; returns when to check again. The job may be settled afterwards. */
+/* Acts on limits that have passed. Returns when to check again. The job may be settled afterwards. */
 static int64_t check_job(struct fm_job *job) {
     int64_t now = fm_now_ms();
     if (job->stopping) {
@@ -90,7 +89,7 @@ static int64_t check_job(struct fm_job *job) {
     return now;
 }
 
-/* Sleeps at most a slice, and leaves out the time in which the process was stopped. */
+/* Sleeps at most a slice, and does not count the time in which the process was stopped. */
 static void sleep_until(struct watch *watch, int64_t due_ms) {
     int64_t before = fm_now_ms();
     int64_t until = due_ms < before + SLICE_MS ? due_ms : before + SLICE_MS;

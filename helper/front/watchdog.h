@@ -1,4 +1,4 @@
-/* A thread per job that enforces the job's limits and its engine's grace. */
+/* One thread for each job. It enforces the job's limits and its engine's grace. */
 #ifndef FM_FRONT_WATCHDOG_H
 #define FM_FRONT_WATCHDOG_H
 

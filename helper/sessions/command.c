@@ -1,4 +1,4 @@
-/* Reads one input line of session mode into a struct fm_command, and writes faults as clients read them. */
+/* Reads one input line of session mode into a struct fm_command, and writes faults in the form that clients read. */
 #include "sessions/command.h"
 #include "base/utf8.h"
 #include "protocol/json_check.h"
@@ -71,10 +71,10 @@ static bool text_is(struct fm_text text, const char *word) {
 
 /* ---- commands ---- */
 
-/* The strings that commands need, in the order in which they are checked. */
+/* The strings that commands need, in the order of the checks. */
 static const struct field {
     const char *name;
-    size_t text; /* its offset in struct fm_command */
+    size_t text; /* the field's offset in struct fm_command */
     enum fm_fault_code missing;
     bool filled; /* an empty string counts as missing */
 } fields[] = {
@@ -86,7 +86,7 @@ static const struct field {
 
 static const struct row {
     const char *name;
-    size_t needs; /* how many of the fields it needs, from the first one on */
+    size_t needs; /* how many of the fields the command needs, from the first one on */
 } rows[] = {
     [FM_COMMAND_OPEN] = {"open-session", 0},
     [FM_COMMAND_MESSAGE] = {"message", 4},

@@ -1,6 +1,4 @@
-/*
- * Reads a line of session mode: it becomes a command, or one of the errors of protocol/SESSIONS.md. Pure.
- */
+/* Reads a line of session mode as a command, or as one of the errors of protocol/SESSIONS.md. Pure. */
 #ifndef FM_SESSIONS_COMMAND_H
 #define FM_SESSIONS_COMMAND_H
 
@@ -13,7 +11,7 @@ enum fm_command_kind { FM_COMMAND_OPEN, FM_COMMAND_MESSAGE, FM_COMMAND_CLOSE, FM
 
 enum fm_output_format { FM_OUTPUT_TEXT, FM_OUTPUT_STRING_LIST };
 
-/* SESSIONS.md, "Errors": in the order in which a line is checked. */
+/* The errors of SESSIONS.md, "Errors", in the order in which a line is checked. */
 enum fm_fault_code {
     FM_FAULT_NONE,
     FM_FAULT_INVALID_JSON,
@@ -27,7 +25,7 @@ enum fm_fault_code {
     FM_FAULT_UNKNOWN_OUTPUT_FORMAT,
     FM_FAULT_GUARDRAIL_BLOCKED,
     FM_FAULT_MODEL_UNAVAILABLE,
-    FM_FAULT_FAILED_TO_OPEN, /* from this code on the answer has the detail, too; before it only the name */
+    FM_FAULT_FAILED_TO_OPEN, /* from this code on, the answer has the detail too; before it, only the name */
     FM_FAULT_EXECUTION_FAILED,
 };
 
@@ -37,7 +35,7 @@ struct fm_fault {
     char detail[640]; /* UTF-8; what is wrong and what to do */
 };
 
-/* A text in a line or in an answer; it may hold NULs. `data` NULL: absent. */
+/* A text of a line or of an answer; it may contain NULs. `data` NULL: the text is absent. */
 struct fm_text {
     const char *data;
     size_t len;
@@ -45,7 +43,7 @@ struct fm_text {
 
 struct fm_command {
     enum fm_command_kind kind;
-    struct json_object *root; /* owned; the texts lie in it */
+    struct json_object *root; /* the parsed line; owned; the texts point into it */
     struct fm_text session_id;
     struct fm_text instructions;
     struct fm_text prompt;
@@ -80,7 +78,7 @@ FM_MUST_USE enum fm_fault_code fm_command_read(const char *line, size_t len, str
  */
 FM_MUST_USE enum fm_fault_code fm_command_read_rest(struct fm_command *command, struct fm_fault *fault);
 
-/* Harmless twice. */
+/* Calling it twice is harmless. */
 void fm_command_free(struct fm_command *command);
 
 /* The command's name, such as "open-session". */

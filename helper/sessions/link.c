@@ -1,6 +1,6 @@
 /*
- * The connection to the front, which runs in this process on its own thread and is spoken to over a pair of
- * pipes.
+ * The connection to the front, which runs in this process on its own thread. A pair of pipes connects it with this
+ * code.
  */
 #include "sessions/link.h"
 #include "protocol/frame.h"
@@ -10,14 +10,14 @@
 #include <errno.h>
 
 #define READ_BYTES 65536
-#define END_MS     1700        /* longer than the front needs, and less than the two seconds that ending may take */
+#define END_MS     1700        /* longer than the front needs, and less than the two seconds allowed for the end */
 #define SEND_MS    1000        /* the front reads all the time: if it takes nothing for this long, it hangs */
-#define FRAME_MAX  (16u << 20) /* bytes; the largest that a session can make is smaller */
+#define FRAME_MAX  (16u << 20) /* bytes; the largest message of a session is smaller */
 
 static void *run_front(void *argument) {
     struct fm_link *link = argument;
     const struct fm_wire wire = {.in = link->front_in, .out = link->front_out, .end_fd = -1};
-    fm_front_run(link->front, link->options, &wire); /* its exit status is for a host, which here is this process */
+    fm_front_run(link->front, link->options, &wire); /* the exit status is for a host, which here is this process */
     pthread_mutex_lock(&link->lock);
     link->ended = true;
     pthread_cond_broadcast(&link->changed);
@@ -61,7 +61,7 @@ struct fm_json_writer fm_link_call_begin(struct fm_link *link, const char *metho
     return fm_rpc_request_begin(&link->frame, &id, method);
 }
 
-/* As fm_write_all, but gives up if the front hangs. */
+/* Writes like fm_write_all, but gives up if the front hangs. */
 static bool write_frame(struct fm_link *link, const char *frame, size_t len) {
     struct fm_waited waited = {.fd = link->to_front, .room = true};
     while (len > 0) {
@@ -92,7 +92,7 @@ bool fm_link_receive(struct fm_link *link, const struct fm_inbound_handler *hand
     return got > 0 && !fm_inbound_feed(&link->inbound, bytes, (size_t)got, handler);
 }
 
-/* Reads and drops what the front still sends, until it closes its end. False: it did not in time. */
+/* Reads and drops what the front still sends, until it closes its end. False: it did not close it in time. */
 static bool drain(struct fm_link *link, int64_t deadline) {
     static char bytes[READ_BYTES];
     struct fm_waited waited = {.fd = link->from_front, .input = true};

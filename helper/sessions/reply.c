@@ -28,7 +28,7 @@ static enum fm_fault_code fail_as(enum fm_code code, const char *detail, struct 
     switch (code) {
     case FM_GUARDRAIL: return fm_fault_fill(fault, FM_FAULT_GUARDRAIL_BLOCKED, "%s", detail);
     case FM_UNAVAILABLE:
-    case FM_NOT_FOUND: /* the model was not found: a session names nothing else */
+    case FM_NOT_FOUND: /* the model was not found; a session names nothing else that could be missing */
         return fm_fault_fill(fault, FM_FAULT_MODEL_UNAVAILABLE, "%s", detail);
     case FM_CONTEXT_OVERFLOW: return fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED, "context full: %s", detail);
     default: return fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED, "%s", detail);
@@ -43,11 +43,11 @@ static enum fm_fault_code read_failure(const struct fm_rpc_message *reply, struc
     enum fm_code code = fm_code_parse(string_member(error, "code"));
     enum fm_fault_code told = fail_as(code, string_member(error, "detail"), fault);
     fault->quotes =
-        code == FM_INVALID_REQUEST || code == FM_INTERNAL; /* an error of a grammar or a template may quote a text */
+        code == FM_INVALID_REQUEST || code == FM_INTERNAL; /* a grammar's or template's error may quote a text */
     return told;
 }
 
-/* The answer was cut. */
+/* Reports an answer that was cut. */
 static enum fm_fault_code fail_incomplete(struct json_object *response, int64_t max_output_tokens,
                                           struct fm_turn_result *result, struct fm_fault *fault) {
     const char *reason = string_member(reply_member(response, "incomplete_details"), "reason");
@@ -81,7 +81,9 @@ static void read_usage(struct json_object *response, struct fm_turn_result *resu
     result->output_tokens = int_member(usage, "output_tokens");
 }
 
-/* The text of the last message of the output, or what the model says to refuse. Reasoning may come before and after it.
+/*
+ * Returns the text of the last message of the output; if the model refused, the text of the refusal. Reasoning may come
+ * before and after it.
  */
 static struct fm_text find_answer(struct json_object *response) {
     struct json_object *output = reply_member(response, "output");
@@ -116,7 +118,7 @@ static bool is_string_list(struct json_object *value) {
     return true;
 }
 
-/* The schema demands it, but an engine may not enforce the schema. */
+/* the schema demands this, but an engine may not enforce the schema */
 static bool has_shape(struct json_object *value, enum fm_output_format format) {
     return format == FM_OUTPUT_TEXT ? json_object_is_type(value, json_type_string) : is_string_list(value);
 }

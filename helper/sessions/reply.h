@@ -7,17 +7,17 @@
 
 /* The outcome of responses.create. */
 struct fm_turn_result {
-    struct fm_text answer;     /* as the model wrote it; lies in the reply */
+    struct fm_text answer;     /* the answer, as the model wrote it; points into the reply */
     struct json_object *value; /* the reply's `result`; owned */
     int64_t input_tokens;
-    int64_t cached_tokens; /* of the input: those whose KV cache entries were reused */
+    int64_t cached_tokens; /* input tokens whose KV cache entries were reused */
     int64_t output_tokens;
     bool ran_on; /* the answer was cut at the limit of output tokens */
 };
 
 /*
  * Reads the reply to responses.create. On failure there is nothing to free, but the token counts are set if the reply
- * has them. `scratch` as for fm_command_read.
+ * has them. `scratch`: see fm_command_read.
  */
 FM_MUST_USE enum fm_fault_code fm_reply_read_turn(const struct fm_rpc_message *reply, enum fm_output_format format,
                                                   int64_t max_output_tokens, struct fm_buf *scratch,

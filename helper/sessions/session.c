@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUF_MAX      (128u << 20) /* bytes; more than a line can become: each of its bytes takes up to six */
-#define LOOP_PENALTY 0.5          /* off a token's logit each time that the answer has it: soon that ends any loop */
+#define BUF_MAX      (128u << 20) /* bytes; an escaped line never exceeds this: each of its bytes takes up to six */
+#define LOOP_PENALTY 0.5          /* lowers a token's logit each time that the answer has it, which ends any loop */
 
-/* SESSIONS.md, open-session */
+/* see SESSIONS.md, open-session */
 static const char default_instructions[] =
     "You are a helpful assistant. Follow the prompt instructions precisely.";
 
@@ -20,9 +20,10 @@ static const char between[] = "\n\nContent:\n";
 #define TEXT_GUIDE "text output as requested in the prompt"
 
 /*
- * The schema of the answer, an object with one member, because a schema's root must be an object (as OpenAI's). Engines
- * that show schemas to their model show the guide in it; a model that sees only its prompt has it in the system message
- * (JSON text without quotes). Without it a small model answers with an empty list.
+ * The schema of the answer. It is an object with one member, because a schema's root must be an object (as in OpenAI's
+ * API). Engines that show schemas to their model show the guide in the schema. For a model that sees only its prompt,
+ * the guide is in the system message (JSON text without quotes). Without a guide a small model answers with an empty
+ * list.
  */
 static const struct {
     const char *schema;
@@ -71,7 +72,7 @@ static bool reserve(struct fm_session_table *table) {
 
 #define ITEM_END "\"},"
 
-/* `role` and `content` as an item, which ends with ITEM_END. */
+/* Appends `role` and `content` as an item, which ends with ITEM_END. */
 static void write_item(struct fm_buf *buf, const char *role, struct fm_text content) {
     struct fm_json_writer w = fm_json_writer_on(buf);
     fm_json_object_begin(&w);
@@ -154,7 +155,7 @@ void fm_session_close_idle(struct fm_session_table *table) {
 
 /* ---- turns ---- */
 
-/* The user's message as the model sees it: the prompt, an empty line, and the content. */
+/* Writes the user's message as the model sees it: the prompt, an empty line, and the content. */
 static bool write_user_text(const struct fm_command *command, struct fm_buf *text) {
     fm_buf_init(text, BUF_MAX);
     fm_buf_append(text, command->prompt.data, command->prompt.len);
@@ -225,7 +226,7 @@ enum fm_fault_code fm_session_keep_turn(const struct fm_session_table *table, st
     return code;
 }
 
-/* The items of the session and of its turn, with `guide` at the end of the first one's text. */
+/* Writes the items of the session and of its turn, with `guide` at the end of the first item's text. */
 static void write_conversation(const struct fm_session *session, const char *guide, struct fm_json_writer *w) {
     const struct fm_buf *items = &session->items;
     size_t at = session->instructions_end;
@@ -250,7 +251,7 @@ void fm_session_write_params(const struct fm_session_table *table, const struct 
     fm_json_raw(w, formats[attempt->format].schema, strlen(formats[attempt->format].schema));
     fm_json_object_end(w);
     fm_json_key_bool(w, "store", false);
-    if (options->temperature != 1) { /* the default is not sent: some models of servers refuse it */
+    if (options->temperature != 1) { /* the default is not sent, because some servers' models refuse it */
         fm_json_key_double(w, "temperature", options->temperature);
     }
     if (attempt->again) {

@@ -1,5 +1,5 @@
 /*
- * Session mode's one thread. It serves one line at a time: the next line is served when the last one has its answer.
+ * Session mode's only thread. It serves one line at a time: the next line is served when the last one has its answer.
  * While a call to the front is pending, lines are still read, so that the end of the input is noticed.
  */
 #include "sessions/sessions.h"
@@ -19,13 +19,13 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#define AVAILABILITY_MS 1900        /* so that the answer comes within 2 s */
-#define CHECK_AGAIN_MS  30          /* an engine that is being asked: until the front is asked again */
-#define FRONT_MS        5000        /* after the limit of a message: the front's watchdog has reported by then */
-#define OUTPUT_MAX      (64u << 20) /* bytes of the largest answer, a line */
-#define ROOM            (64u << 10) /* bytes that may wait for the host: above it no line is served */
-#define FLUSH_MS        300         /* how long the host has to take the last answers when we were asked to end */
-#define FLUSH_LOOK_MS   20          /* at other ends: how often to check whether the host has taken them */
+#define AVAILABILITY_MS 1900        /* less than 2 s, the time for the answer */
+#define CHECK_AGAIN_MS  30          /* how long to wait before asking the front again while an engine is being asked */
+#define FRONT_MS        5000        /* added to a message's limit: the front's watchdog has reported by then */
+#define OUTPUT_MAX      (64u << 20) /* most bytes of an answer, which is one line */
+#define ROOM            (64u << 10) /* bytes that wait for the host: above this no line is served */
+#define FLUSH_MS        300         /* time for the host to take the last answers when we were asked to end */
+#define FLUSH_LOOK_MS   20          /* at other ends: how often to check whether the host has taken the answers */
 #define SHOWN           700         /* bytes of a user's text in a log line */
 
 enum pending { NOTHING, A_TURN, AVAILABILITY, ENGINE_CHECK };
@@ -39,19 +39,19 @@ struct gateway {
     struct fm_session_table table;
     struct fm_buf scratch;
     struct fm_buf line; /* the answer that is being written */
-    int room_read;      /* polls readable when the host has taken the bytes that waited */
+    int room_read;      /* becomes readable when the host has taken the bytes that waited */
     int room_write;
     bool reading;            /* the input has not ended */
     bool drained;            /* all lines that were read are answered */
-    bool hung_up;            /* the other side has closed the input; bytes before its end may wait to be read */
+    bool hung_up;            /* the other side has closed the input; earlier bytes may still wait to be read */
     bool end_seen;           /* wire->end_fd is readable */
-    bool told_to_end;        /* by a signal, shutdown or the parent's death: if the host takes no answers, drop them */
+    bool told_to_end;        /* by a signal, shutdown or parent's death: answers that the host does not take are lost */
     bool ended;              /* no more lines are served */
-    atomic_bool failed;      /* an answer is lost: the exit status reports it to the host */
-    atomic_bool host_gone;   /* an answer is lost because the host takes nothing */
-    int64_t last_message_ms; /* messages are generated until then; INT64_MAX: no end is set */
-    int64_t last_answer_ms;  /* answers of all kinds are made until then; INT64_MAX: no end is set */
-    int64_t check_ms;        /* when idle sessions are looked for next */
+    atomic_bool failed;      /* an answer was lost, which the exit status reports to the host */
+    atomic_bool host_gone;   /* an answer was lost because the host takes nothing */
+    int64_t last_message_ms; /* messages are generated until this time; INT64_MAX: no end is set */
+    int64_t last_answer_ms;  /* answers of all kinds are made until this time; INT64_MAX: no end is set */
+    int64_t check_ms;        /* when to look for idle sessions next */
 
     enum pending pending;
     int64_t call;               /* the id of the pending call */
@@ -59,13 +59,13 @@ struct gateway {
     int64_t ask_again_ms;       /* ENGINE_CHECK, an engine is being asked: when to ask the front again */
     char reason[640];           /* ENGINE_CHECK: why there is no model, as far as is known */
     int64_t started_ms;         /* when serving the command began */
-    struct fm_session *session; /* whose turn it is */
+    struct fm_session *session; /* the session whose turn is under way */
     struct fm_attempt attempt;
     size_t prompt_characters;
     size_t content_characters;
 };
 
-/* Ends session mode: memory or the front is gone, and an answer that must not be lost is. */
+/* Ends session mode because memory or the front is gone, so that an answer is lost that must not be lost. */
 static void fail_gateway(struct gateway *gateway, const char *why) {
     fm_log(FM_LOG_ERROR, "%s", why);
     atomic_store(&gateway->failed, true);
@@ -159,7 +159,7 @@ static void tell_availability(struct gateway *gateway, bool available) {
     answer_end(gateway, &w);
 }
 
-/* `outcome`: "processed" or "failed". */
+/* Logs the end of a turn. `outcome`: "processed" or "failed". */
 static void log_turn(const struct gateway *gateway, const char *outcome, const struct fm_turn_result *result) {
     fm_log(FM_LOG_INFO,
            "Message %s: session=%s, format=%s, content_length=%zu, time=%.2fs, prompt_length=%zu, input_tokens=%lld, "
@@ -197,7 +197,10 @@ static void ask_for_turn(struct gateway *gateway, bool again) {
     pend(gateway, A_TURN);
 }
 
-/* A small model may repeat itself without end. Then the answer is generated once more, with a penalty on repetition. */
+/*
+ * Generates an answer once more. A small model may repeat itself without end, so the second try has a penalty on
+ * repetition.
+ */
 static bool try_again(struct gateway *gateway, const struct fm_turn_result *result) {
     if (!result->ran_on || gateway->attempt.again) {
         return false;
@@ -228,7 +231,7 @@ static void on_turn(struct gateway *gateway, const struct fm_rpc_message *messag
     fm_turn_result_free(&result);
 }
 
-/* While an engine is being asked, the front is asked again. When the time is over, the host gets the last reason. */
+/* Asks the front again while an engine is being asked. When the time is over, the host gets the last reason. */
 static void on_availability(struct gateway *gateway, const struct fm_rpc_message *message) {
     static const char checking[] = "CHECKING:";
     bool available = fm_reply_read_availability(message, gateway->reason, sizeof gateway->reason);
@@ -244,7 +247,7 @@ static void on_availability(struct gateway *gateway, const struct fm_rpc_message
 /* Whether `message` is the reply to the pending call. Replies to earlier calls, or to none, are dropped. */
 static bool is_ours(const struct gateway *gateway, const struct fm_rpc_message *message) {
     struct fm_rpc_id call = fm_rpc_id_int(gateway->call);
-    bool unread = message->id.len == 0 && message->error; /* a call that could not be read: the pending one */
+    bool unread = message->id.len == 0 && message->error; /* the pending call could not be read */
     return message->kind == FM_RPC_RESPONSE && (unread || fm_rpc_id_equal(&message->id, &call));
 }
 
@@ -261,7 +264,7 @@ static void on_message(void *context, const struct fm_rpc_message *message, stru
     }
 }
 
-/* The front writes valid frames, so this happens only when memory runs out. */
+/* Ends on an invalid frame. The front writes valid frames, so this happens only when memory runs out. */
 static void on_fault(void *context, const struct fm_rpc_id *id, enum fm_rpc_error code, const char *detail) {
     struct gateway *gateway = context;
     (void)id;
@@ -388,12 +391,12 @@ static int64_t earlier(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* Messages are generated for `wait_ms` from now on, or less if that was set before. */
+/* Limits how long messages are generated: for `wait_ms` from now on, or less if less was set before. */
 static void set_last_message(struct gateway *gateway, int64_t wait_ms) {
     gateway->last_message_ms = earlier(gateway->last_message_ms, fm_now_ms() + wait_ms);
 }
 
-/* The end of the input: no more lines will come. */
+/* Handles the end of the input: no more lines will come. */
 static void end_input(struct gateway *gateway, int64_t wait_ms) {
     gateway->reading = false;
     fm_lines_end(&gateway->lines);
@@ -419,7 +422,9 @@ static bool is_readable(int fd) {
     return fm_wait(&waited, 1, 0) > 0;
 }
 
-/* A signal came, or the parent died: the lines that have come get their answers, if the host takes them in time. */
+/*
+ * Handles a signal or the parent's death. The lines that have come still get answers, if the host takes them in time.
+ */
 static void end_soon(struct gateway *gateway) {
     bool asked = !atomic_load(&gateway->host_gone);
     if (asked) {
@@ -454,7 +459,7 @@ static void look_at_clock(struct gateway *gateway) {
     gateway->ended = gateway->ended || now >= gateway->last_answer_ms;
 }
 
-/* Only when each line has its answer and none is waiting: a session that waits for an answer is not idle. */
+/* Closes idle sessions, but only when every line has its answer: a session that waits for an answer is not idle. */
 static void close_idle(struct gateway *gateway) {
     int64_t now = fm_now_ms();
     if (gateway->drained && gateway->pending == NOTHING && now >= gateway->check_ms) {
@@ -491,7 +496,7 @@ static void wait_for_news(struct gateway *gateway) {
     char ignored[64];
     const struct fm_inbound_handler handler = {.context = gateway, .message = on_message, .fault = on_fault};
     bool reads = fm_lines_has_room(&gateway->lines);
-    bool looks = gateway->reading && (reads || !gateway->hung_up); /* without room, only for its end */
+    bool looks = gateway->reading && (reads || !gateway->hung_up); /* without room, polls only for the end of input */
     struct fm_waited waited[COUNT] = {
         [INPUT] = {.fd = looks ? gateway->wire->in : -1, .input = reads},
         [END] = {.fd = gateway->end_seen ? -1 : gateway->wire->end_fd, .input = true},
@@ -529,14 +534,14 @@ static void serve_sessions(struct gateway *gateway) {
 
 /* ---- start and end ---- */
 
-/* Called on the outbox's thread. */
+/* The outbox calls this on its thread. */
 static void on_room(void *context) {
     const struct gateway *gateway = context;
-    ssize_t ignored = fm_write(gateway->room_write, "r", 1); /* a full pipe is readable already */
+    ssize_t ignored = fm_write(gateway->room_write, "r", 1); /* if the pipe is full, it is readable already */
     (void)ignored;
 }
 
-/* The host is gone, or there is no memory for an answer. Called on either thread. */
+/* Called when the host is gone, or when there is no memory for an answer; on either thread. */
 static void on_outbox_failure(void *context, enum fm_outbox_failure failure) {
     struct gateway *gateway = context;
     if (failure == FM_OUTBOX_NO_MEMORY) {
@@ -571,7 +576,7 @@ static int start_gateway(struct gateway *gateway, struct fm_front *front) {
     return error ? error : fm_link_start(&gateway->link, front, gateway->options);
 }
 
-/* Waits until the host has taken the last answers, unless it takes none, or we are asked to end. */
+/* Waits until the host has taken the last answers. Stops if the host takes none, or if we are asked to end. */
 static void wait_for_host(struct gateway *gateway) {
     while (!gateway->end_seen && !fm_outbox_is_empty(&gateway->outbox)) {
         struct fm_waited end = {.fd = gateway->wire->end_fd, .input = true};

@@ -15,11 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DELTA_MAX 32768u /* bytes of output in one delta: more may collect while a host is slow */
+#define DELTA_MAX 32768u /* most bytes of output in one delta; more may collect while a host is slow */
 
 #define PIECES_MAX (sizeof(size_t) * FM_OUTPUT_MAX)
 
-/* Bytes of a frame beside output and echo: ids and names of 128 calls, a schema report of 1 MiB, usage. */
+/* Bytes of a frame besides output and echo: ids and names of 128 calls, a schema report of 1 MiB, usage. */
 #define FRAME_OVERHEAD ((1u << 20) + (256u << 10))
 
 #define LOOP_PENALTY 0.5 /* frequency penalty after an answer that repeated itself; as in session mode */
@@ -36,7 +36,7 @@ static void share_frame(struct fm_answer *answer) {
     fm_logprobs_init(answer, logprobs);
 }
 
-/* Makes room for one more part, so that the part that an empty answer gets at its end needs no memory then. */
+/* Makes room for one more part. So the part that an empty answer gets at its end needs no memory at that time. */
 static bool make_room(struct fm_answer *answer) {
     struct fm_output_part *parts = realloc(answer->parts, (answer->part_count + 1) * sizeof *parts);
     answer->parts = parts ? parts : answer->parts;
@@ -114,10 +114,10 @@ void fm_answer_open(struct fm_answer *answer, int64_t input_tokens) {
     answer->usage.input = input_tokens;
     answer->opened = true;
     const struct fm_buf *start = &answer->request.output_start;
-    if (start->len > 0) { /* not earlier, or it would count as backlog with nobody to send it */
-        (void)fm_answer_add_part(answer, FM_PART_TEXT); /* the first one has its room */
+    if (start->len > 0) { /* not earlier, because it would count as backlog that nobody can send */
+        (void)fm_answer_add_part(answer, FM_PART_TEXT); /* there is always room for the first part */
         bool kept = fm_answer_append_raw(answer, start->data, start->len);
-        (void)kept; /* without memory, all that follows fails too */
+        (void)kept; /* if memory runs out, all later steps fail too */
     }
 }
 
@@ -129,7 +129,7 @@ void fm_answer_restart(struct fm_answer *answer, bool all) {
         free_earlier(answer);
         answer->choice = 0;
     }
-    answer->part_count = 0; /* the room of the parts stays, for the first part */
+    answer->part_count = 0; /* the memory of the parts is kept for the next part */
     answer->call_count = 0;
     answer->state_count = 0;
     answer->state_bytes = 0;
@@ -139,7 +139,7 @@ void fm_answer_restart(struct fm_answer *answer, bool all) {
     fm_logprobs_free(answer);
     if (answer->choice == 0) {
         answer->opened = false;
-        answer->mismatch = false; /* else `mismatch` belongs to an earlier choice */
+        answer->mismatch = false; /* otherwise `mismatch` belongs to an earlier choice */
         answer->output_json = 0;
         fm_buf_free(&answer->report);
         share_frame(answer);
@@ -188,7 +188,10 @@ struct fm_output_part *fm_answer_add_part(struct fm_answer *answer, enum fm_outp
     return &answer->parts[answer->part_count - 1];
 }
 
-/* Begins a part of that kind, unless it is the last one. False when out of memory, or with too many. */
+/*
+ * Begins a part of that kind, unless the last part is of that kind and has no state. False when out of memory, or with
+ * too many parts.
+ */
 static bool begin_kind(struct fm_answer *answer, enum fm_output_kind kind) {
     const struct fm_output_part *last = fm_answer_last_part(answer);
     if (last && last->kind == kind && !last->state) {
@@ -204,7 +207,7 @@ static bool begin_kind(struct fm_answer *answer, enum fm_output_kind kind) {
 bool fm_answer_append_raw(struct fm_answer *answer, const char *text, size_t len) {
     size_t json = fm_json_string_size(text, len) - 2; /* without the quotes */
     if (json > answer->output_max - answer->output_json) {
-        answer->output.failed = true; /* for good: later output would leave a gap before it */
+        answer->output.failed = true; /* stays set, because later output would leave a gap */
     }
     fm_buf_append(&answer->output, text, len);
     if (answer->output.failed) {
@@ -227,7 +230,7 @@ enum fm_code fm_answer_reason(struct fm_answer *answer, const char *text, size_t
     const struct fm_output_part *last = fm_answer_last_part(answer);
     bool begun = last && last->kind != FM_PART_REASONING;
     if (len == 0) {
-        return FM_OK; /* no part begins with nothing */
+        return FM_OK; /* an empty text begins no part */
     }
     if (begun && (!answer->any_order || is_refused(answer))) {
         return fm_fail(error, FM_INTERNAL, "the engine sent a thought after text or a call");
@@ -244,7 +247,7 @@ enum fm_code fm_answer_say(struct fm_answer *answer, enum fm_output_kind kind, c
         return fm_fail(error, FM_INTERNAL, "the engine sent text after a call");
     }
     if (len == 0) {
-        return FM_OK; /* no part begins with nothing */
+        return FM_OK; /* an empty text begins no part */
     }
     return begin_kind(answer, kind) && fm_answer_append_raw(answer, text, len) ? FM_OK : too_large(error);
 }
@@ -314,7 +317,7 @@ enum fm_code fm_answer_call(struct fm_answer *answer, const char *name, struct f
     return FM_OK;
 }
 
-/* A completed answer has a text, be it empty, unless it calls or refuses. The last room is for it. */
+/* Adds an empty text to a completed answer that has no text, no call and no refusal. The last room is for this part. */
 static void end_with_text(struct fm_answer *answer) {
     bool wanted = answer->surface->item_prefix && answer->finish == FM_FINISH_STOP && answer->call_count == 0;
     if (wanted && !fm_answer_has(answer, FM_PART_TEXT) && !fm_answer_has(answer, FM_PART_REFUSAL)) {
@@ -368,7 +371,7 @@ enum fm_code fm_answer_next(struct fm_answer *answer, enum fm_finish finish, str
     answer->call_count = 0;
     answer->state_count = 0;
     answer->state_bytes = 0;
-    fm_buf_init(&answer->output, FM_OUTPUT_MAX); /* output_json goes on: all choices share one object */
+    fm_buf_init(&answer->output, FM_OUTPUT_MAX); /* output_json goes on: all choices share the room of one object */
     fm_buf_init(&answer->pieces, PIECES_MAX);
     fm_logprobs_next(answer);
     answer->usage = (struct fm_usage){.input = answer->usage.input};
@@ -405,7 +408,7 @@ size_t fm_answer_part_len(const struct fm_answer *answer, size_t index) {
     return end_of(answer, index) - answer->parts[index].start;
 }
 
-/* The first part of that kind; part_count: there is none. */
+/* The first part of that kind from `index` on; part_count: there is none. */
 static size_t first_of(const struct fm_answer *answer, enum fm_output_kind kind, size_t index) {
     while (index < answer->part_count && answer->parts[index].kind != kind) {
         index++;
@@ -463,12 +466,12 @@ size_t fm_answer_calls_before(const struct fm_answer *answer, size_t index) {
     return calls;
 }
 
-/* Whether this choice is a text that ended by itself: only then it is complete. */
+/* Whether this choice is a text that ended by itself. Only such a choice is complete. */
 static bool ended_whole(const struct fm_answer *choice) {
     return choice->finished && choice->finish == FM_FINISH_STOP && choice->call_count == 0;
 }
 
-/* Whether all choices are texts that ended by themselves. An earlier choice has no `earlier` choices itself. */
+/* Whether all choices are texts that ended by themselves. An earlier choice has no `earlier` choices of its own. */
 static bool is_whole(const struct fm_answer *answer) {
     bool whole = ended_whole(answer);
     for (size_t i = 0; i < answer->choice; i++) {
@@ -477,7 +480,7 @@ static bool is_whole(const struct fm_answer *answer) {
     return whole;
 }
 
-/* Without a report from the engine, nothing is enforced. */
+/* Reports the schema. Without a report from the engine, nothing is enforced. */
 static void write_schema_report(const struct fm_answer *answer, enum fm_moment moment, struct fm_json_writer *w) {
     static const char nothing[] = "\"enforced\":[],\"checked\":[]";
     bool whole = moment == FM_MOMENT_NOW && is_whole(answer);
@@ -496,7 +499,7 @@ static void write_schema_report(const struct fm_answer *answer, enum fm_moment m
     fm_json_object_end(w);
 }
 
-/* The ignored path after `last`. No extra is ignored until the job goes to an engine. */
+/* The ignored path after `last`. Extras are left out until the job goes to an engine, which decides about them. */
 static const char *next_ignored(const struct fm_answer *answer, enum fm_moment moment, const char *last) {
     do {
         last = fm_ignored_next(&answer->request.ignored, last);
@@ -513,7 +516,7 @@ static void write_ignored(const struct fm_answer *answer, enum fm_moment moment,
     fm_json_array_end(w);
 }
 
-/* Whether to report the engine: it may change before the first output, so it is reported at the end. */
+/* Whether to report the engine. The engine may change before the first output, so it is reported at the end. */
 static bool tells_engine(const struct fm_answer *answer) {
     return answer->engine[0] && answer->finished && !fm_answer_has_next(answer);
 }
@@ -526,7 +529,9 @@ static bool tells_timings(const struct fm_answer *answer) {
     return answer->request.timings && answer->finished && !fm_answer_has_next(answer);
 }
 
-/* Whether to report the counts that are not known. APIs without `whole_usage` leave such counts out. */
+/*
+ * Whether to report which counts are not known. APIs without `whole_usage` omit unknown counts, so they need no report.
+ */
 static bool tells_uncounted(const struct fm_answer *answer) {
     const struct fm_usage usage = fm_answer_usage(answer);
     return answer->surface->whole_usage && answer->finished && fm_usage_has_uncounted(&usage);
@@ -648,7 +653,7 @@ size_t fm_answer_backlog(const struct fm_answer *answer, const struct fm_cursor 
     for (size_t i = cursor->choice; i < answer->choice; i++) {
         backlog += answer->earlier[i]->output.len;
     }
-    bool ends = answer->finished && cursor->choice == answer->choice; /* the last events of a stream have all of it */
+    bool ends = answer->finished && cursor->choice == answer->choice; /* a stream's last events have all of it */
     return ends ? backlog : backlog - cursor->sent;
 }
 
@@ -684,7 +689,7 @@ void fm_event_begin_next(const struct fm_answer *answer, struct fm_cursor *curso
     }
 }
 
-/* Where the next piece ends, which no reader has had yet. `end` is the end of its item. */
+/* Where to end a new piece, which no reader has had yet. `end` is the end of its item. */
 static size_t cut_piece(const struct fm_answer *answer, const struct fm_cursor *cursor, size_t end, bool logprobs) {
     size_t start = cursor->sent;
     if (end - start > DELTA_MAX) {
@@ -696,7 +701,7 @@ static size_t cut_piece(const struct fm_answer *answer, const struct fm_cursor *
     return logprobs ? fm_logprobs_piece_end(answer, cursor, end) : end;
 }
 
-/* The open part's deltas have log probabilities. */
+/* Whether the open part's deltas have log probabilities. */
 static bool has_logprobs(const struct fm_answer *answer, const struct fm_cursor *cursor) {
     return answer->request.logprobs && fm_event_open_part(answer, cursor)->kind == FM_PART_TEXT;
 }
@@ -710,7 +715,10 @@ static void pass_pieces(const struct fm_answer *answer, struct fm_cursor *cursor
     cursor->pieces += count;
 }
 
-/* Moves the reader past its next piece: the one that other readers had, or a new one up to `end`, its item's end. */
+/*
+ * Moves the reader past its next piece: the piece that other readers had, or a new one. A new one ends at `end`, the
+ * end of its item, or earlier.
+ */
 static void take_piece(struct fm_answer *answer, struct fm_cursor *cursor, size_t end) {
     size_t piece = cursor->pieces;
     if (piece < fm_answer_piece_count(answer)) {
@@ -736,12 +744,12 @@ const size_t *fm_answer_pieces(const struct fm_answer *answer) {
 static size_t known_pieces(const struct fm_answer *answer, const struct fm_cursor *cursor, size_t most) {
     const size_t *ends = fm_answer_pieces(answer);
     size_t end = end_of(answer, fm_event_open_index(cursor));
-    size_t first = cursor->pieces; /* above the count where memory ran out */
+    size_t first = cursor->pieces; /* may exceed the number of known pieces if memory ran out */
     size_t low = first;
     size_t high = fm_answer_piece_count(answer);
     high = high > first && high - first > most ? first + most : high;
     size_t known = high;
-    while (low < high) { /* the ends rise; equal ones are those of a call without arguments, and of the part before it */
+    while (low < high) { /* the ends rise; ends are equal for a call without arguments and the part before it */
         size_t middle = low + (high - low) / 2;
         low = ends[middle] < end ? middle + 1 : low;
         high = ends[middle] < end ? high : middle;
@@ -749,7 +757,7 @@ static size_t known_pieces(const struct fm_answer *answer, const struct fm_curso
     return low - first + (low < known && ends[low] == end);
 }
 
-/* True when it moved the reader past deltas, up to the event `last`. */
+/* Moves the reader past known deltas, up to the event `last`. True when it moved. */
 static bool skip_pieces(struct fm_answer *answer, struct fm_cursor *cursor, int64_t last) {
     bool delta = next_event(answer, cursor) == FM_EVENT_DELTA;
     size_t count = delta ? known_pieces(answer, cursor, (size_t)(last - cursor->sequence) + 1) : 0;

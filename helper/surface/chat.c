@@ -51,7 +51,7 @@ static void write_calls(const struct fm_answer *answer, struct fm_json_writer *w
     fm_json_array_end(w);
 }
 
-/* The parts of a kind, or null. */
+/* Writes the parts of a kind, joined, or null. */
 static void write_kind_or_null(const struct fm_answer *answer, enum fm_output_kind kind, bool there,
                                struct fm_json_writer *w) {
     if (there) {
@@ -84,8 +84,8 @@ static void write_choice_message(const struct fm_answer *answer, struct fm_json_
 }
 
 /*
- * The member `logprobs` of a choice or chunk: null if none are asked for, or there are none. `cursor` NULL: those of
- * the whole text; otherwise those of the piece that was written last.
+ * Writes the member `logprobs` of a choice or chunk: null if the request asks for none, or if not `there`. `cursor`
+ * NULL: those of the whole text; otherwise those of the piece that was written last.
  */
 static void write_logprobs(const struct fm_answer *answer, const struct fm_cursor *cursor, bool there,
                            struct fm_json_writer *w) {
@@ -146,7 +146,7 @@ static void begin_delta(const struct fm_answer *answer, struct fm_json_writer *w
 
 /*
  * Ends the delta and its choice; the chunk's object stays open. `cursor`: the delta is a piece of the text, which may
- * have log probabilities; else NULL.
+ * have log probabilities. NULL: it is not.
  */
 static void end_choice(const struct fm_answer *answer, const struct fm_cursor *cursor, const char *reason,
                        struct fm_json_writer *w) {
@@ -170,7 +170,7 @@ static void write_role(const struct fm_answer *answer, struct fm_json_writer *w)
     fm_json_key_str(w, "role", "assistant");
     fm_json_key_null(w, "content");
     end_choice(answer, NULL, NULL, w);
-    fm_answer_write_chunk_report(answer, answer->choice == 0, false, w); /* the first chunk of all */
+    fm_answer_write_chunk_report(answer, answer->choice == 0, false, w); /* the first chunk of the stream */
     fm_json_object_end(w);
 }
 
@@ -183,7 +183,7 @@ static void begin_call_delta(const struct fm_answer *answer, size_t index, struc
     fm_json_key_int(w, "index", (int64_t)index);
 }
 
-/* Ends that chunk, beginning with the end of the call's function. */
+/* Ends a chunk with one call, beginning with the end of the call's function. */
 static void end_call_delta(const struct fm_answer *answer, struct fm_json_writer *w) {
     fm_json_object_end(w);
     fm_json_object_end(w);
@@ -208,7 +208,7 @@ static void write_arguments(struct fm_answer *answer, struct fm_cursor *cursor, 
     end_call_delta(answer, w);
 }
 
-/* Writes the next piece of the open part, or of the part that comes next if it is no call. */
+/* Writes the next piece of the open part. If there is none, writes the next part's first piece, unless it is a call. */
 static void write_piece(struct fm_answer *answer, struct fm_cursor *cursor, struct fm_json_writer *w) {
     static const char *const members[] = {
         [FM_PART_REASONING] = "reasoning_content", [FM_PART_TEXT] = "content", [FM_PART_REFUSAL] = "refusal"};
@@ -240,7 +240,7 @@ void fm_chat_write_usage_chunk(const struct fm_answer *answer, const char *objec
     fm_json_object_end(w);
 }
 
-/* Whether there is a chunk with the usage: not if the usage is not known. */
+/* Whether there is a chunk with the usage. There is none if the usage is not known. */
 static bool has_usage_chunk(const struct fm_answer *answer) {
     if (!answer->request.include_usage || fm_answer_has_next(answer)) {
         return false;
@@ -249,7 +249,7 @@ static bool has_usage_chunk(const struct fm_answer *answer) {
     return fm_usage_known(&usage);
 }
 
-/* What follows the beginning, a piece or a call. */
+/* The next event after the first chunk, a piece or a call. */
 static int next_of_output(const struct fm_answer *answer, const struct fm_cursor *cursor) {
     size_t next = fm_event_next_part(answer, cursor);
     if (fm_event_has_piece(answer, cursor)) {

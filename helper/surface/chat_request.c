@@ -42,7 +42,7 @@ static const struct fm_part_kind parts[] = {
 static const struct fm_rule called_rules[] = {
     {.name = "name", .check = fm_check_name, .required = true},
     {.name = "arguments", .check = fm_check_text, .required = true},
-    {.name = "parsed_arguments", .check = fm_check_any}, /* added by the SDK's helpers, as is `parsed` below */
+    {.name = "parsed_arguments", .check = fm_check_any}, /* added by the SDK's helpers, like `parsed` below */
     {0},
 };
 
@@ -102,7 +102,7 @@ static enum fm_code check_calls(struct json_object *message, const struct fm_pat
     return code;
 }
 
-/* Checks the id of the call that a message answers: a tool's message needs it, others may not have it. */
+/* Checks the id of the call that a message answers. A tool's message needs this id; others may not have it. */
 static enum fm_code check_call_id(struct json_object *message, const struct fm_path *at, struct json_object *ids,
                                   struct fm_error *error) {
     struct json_object *id = json_object_object_get(message, "tool_call_id");
@@ -282,7 +282,7 @@ const struct fm_rule fm_chat_rules[] = {
     {.members = fm_chat_tool_rules},
 };
 
-/* As at OpenAI: `top_logprobs` needs `logprobs`. */
+/* Refuses `top_logprobs` without `logprobs`, like OpenAI. */
 static enum fm_code check_top_logprobs(struct json_object *body, struct fm_error *error) {
     const struct fm_path at = {.key = "top_logprobs"};
     bool some = json_object_get_int64(json_object_object_get(body, "top_logprobs")) > 0;
@@ -290,7 +290,7 @@ static enum fm_code check_top_logprobs(struct json_object *body, struct fm_error
     return some && !asked ? fm_reject_value(&at, "Set 'logprobs' to true as well.", error) : FM_OK;
 }
 
-/* Chat has only one way to report reasoning. */
+/* Checks how reasoning is reported: chat has only one way. */
 static enum fm_code check_dialect(struct json_object *fm, struct fm_error *error) {
     static const struct fm_path fm_at = {.key = "fm"};
     static const struct fm_path here = {.parent = &fm_at, .key = "reasoning_dialect"};
@@ -322,7 +322,7 @@ enum fm_code fm_chat_read(struct json_object *body, const struct fm_ignored *ign
     note_images(body, &request->image_params);
     struct fm_json_writer job = fm_json_writer_on(&request->job_members);
     write_messages(body, &job);
-    /* max_tokens is the older name of the two. */
+    /* Reads the token limit. max_tokens is its older name. */
     struct json_object *max_tokens = json_object_object_get(body, "max_completion_tokens");
     max_tokens = max_tokens ? max_tokens : json_object_object_get(body, "max_tokens");
     fm_request_write_sampling(body, max_tokens, &job);

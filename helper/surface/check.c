@@ -15,7 +15,10 @@ struct path_text {
     size_t len;
 };
 
-/* A key may be any text of the host, so it can be too long: it is cut between characters. */
+/*
+ * Appends a key to a path. A key may be any text of the host, so it may be too long. In that case it is cut between
+ * characters.
+ */
 static void path_append(struct path_text *path, const char *part, size_t len) {
     size_t room = sizeof path->text - 1 - path->len;
     if (len > room) {
@@ -26,14 +29,14 @@ static void path_append(struct path_text *path, const char *part, size_t len) {
     path->text[path->len] = '\0';
 }
 
-/* A path is at most as deep as its table. */
+/* Builds a path, which is at most as deep as its table. */
 static struct path_text path_write(const struct fm_path *at) {
     const struct fm_path *chain[16];
     size_t depth = 0;
     for (; at && depth < sizeof chain / sizeof chain[0]; at = at->parent) {
         chain[depth++] = at;
     }
-    depth -= depth > 0 && chain[depth - 1]->ignored ? 1 : 0; /* the body's step has no name */
+    depth -= depth > 0 && chain[depth - 1]->ignored ? 1 : 0; /* the step for the body has no name */
     struct path_text path = {.len = 0};
     while (depth > 0) {
         const struct fm_path *step = chain[--depth];
@@ -170,7 +173,7 @@ enum fm_code fm_check_int(const struct fm_rule *rule, struct json_object *value,
         return fm_reject_type(at, value, "an integer", error);
     }
     int64_t number = json_object_get_int64(value);
-    bool beyond = json_object_get_uint64(value) > INT64_MAX; /* json-c stores such numbers as unsigned */
+    bool beyond = json_object_get_uint64(value) > INT64_MAX; /* json-c stores large numbers as unsigned */
     if (number < rule->min) {
         return reject_range(rule, false, "integer", "integer_below_min_value", at, error);
     }
@@ -299,7 +302,7 @@ enum fm_code fm_check_variant(const struct fm_rule *rule, struct json_object *va
         return code;
     }
     const struct fm_rule *row = rule->members;
-    while (!fm_string_is(type, row->name)) { /* each word has a row */
+    while (!fm_string_is(type, row->name)) { /* the table has a row for each word */
         row++;
     }
     return fm_check_members(row->members, value, at, error);
@@ -339,7 +342,7 @@ enum fm_code fm_check_only_list(const struct fm_rule *rule, struct json_object *
 
 /* ---- the walk ---- */
 
-/* `rule`, or the first row where its table goes on; NULL: the end. */
+/* Returns `rule`, or the first row of the table in which the table goes on; NULL: the end. */
 static const struct fm_rule *rule_at(const struct fm_rule *rule) {
     return rule->name ? rule : rule->members;
 }
@@ -353,7 +356,7 @@ const struct fm_rule *fm_rule_find(const struct fm_rule *rules, const char *name
     return NULL;
 }
 
-/* The list that takes unknown members at `at`; NULL: they are refused. */
+/* Returns the list that takes unknown members at `at`; NULL: they are refused. */
 static struct fm_ignored *find_ignored(const struct fm_path *at) {
     while (at && !at->closed && !at->ignored) {
         at = at->parent;
@@ -379,7 +382,7 @@ enum fm_code fm_check_members(const struct fm_rule *rules, struct json_object *o
         const struct fm_rule *rule = fm_rule_find(rules, lh_entry_k(entry));
         struct fm_path here = {.parent = at, .key = lh_entry_k(entry), .closed = rule && rule->closed};
         struct json_object *value = lh_entry_v(entry);
-        next = lh_entry_next(entry); /* taken now, because this entry may be removed */
+        next = lh_entry_next(entry); /* read now, because this entry may be removed */
         if (!rule && !ignore_member(object, &here)) {
             return fm_reject_unknown(&here, error);
         }

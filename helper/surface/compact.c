@@ -1,8 +1,8 @@
 /*
- * responses.compact: a summary replaces a conversation. Writes the members of the result, beside `ok`; there is no
- * stream. The summary is the answer's text, with FM_COMPACTION_START before it, in an item of the type `compaction`. A
- * summary that reaches a token limit is generated once more; if that one does too, it ends with its last whole
- * sentence.
+ * responses.compact replaces a conversation by a summary. Writes the members of the result besides `ok`; there is no
+ * stream. The summary is the answer's text, after FM_COMPACTION_START, in an item of the type `compaction`. A summary
+ * that reaches a token limit is generated once more. If the second one reaches the limit too, it ends with its last
+ * whole sentence.
  */
 #include "surface/answer.h"
 #include "surface/items.h"
@@ -55,7 +55,7 @@ static size_t summary_len(const struct fm_answer *answer) {
 }
 
 static enum fm_code check_cut(const struct fm_answer *answer, struct fm_error *error) {
-    bool ran_on = answer->usage.output >= FM_SUMMARY_TOKENS; /* otherwise the context was full */
+    bool ran_on = answer->usage.output >= FM_SUMMARY_TOKENS; /* in other cases the context was full */
     if (ran_on || whole_sentences(fm_answer_text(answer), fm_answer_text_len(answer)) > 0) {
         return FM_OK;
     }

@@ -1,6 +1,6 @@
 /*
- * The legacy completions API: the object and its streaming chunks, which are alike. As in chat, an answer that was
- * cancelled or failed has no finish chunk.
+ * The legacy completions API: the object and its streaming chunks, which have the same form. As in chat, an answer that
+ * was cancelled or failed has no finish chunk.
  */
 #include "surface/answer.h"
 #include "surface/request.h"
@@ -17,7 +17,7 @@ static void begin_choice(const struct fm_answer *answer, struct fm_json_writer *
     fm_json_key(w, "text");
 }
 
-/* Writes from after the text to the end of `choices`. */
+/* Writes the members after the text, up to the end of `choices`. */
 static void end_choice(const char *reason, struct fm_json_writer *w) {
     fm_json_key_null(w, "logprobs");
     fm_json_key_str(w, "finish_reason", reason);
@@ -51,7 +51,7 @@ static bool is_first(const struct fm_cursor *cursor) {
 }
 
 static void write_text(struct fm_answer *answer, struct fm_cursor *cursor, struct fm_json_writer *w) {
-    bool first = is_first(cursor); /* asked before the piece is taken */
+    bool first = is_first(cursor); /* checked before the piece is written */
     begin_choice(answer, w);
     fm_event_begin_next(answer, cursor);
     fm_event_write_piece(answer, cursor, w);

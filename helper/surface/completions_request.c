@@ -8,7 +8,7 @@
 
 /* ---- the prompt ---- */
 
-/* A list with one text: each further text would need a separate answer. */
+/* Checks a list with one text. Each further text would need a separate answer. */
 static enum fm_code check_list(struct json_object *list, const struct fm_path *at, struct fm_error *error) {
     static const char note[] = "fm-proxy takes a string, or an array of one string.";
     size_t count = json_object_array_length(list);
@@ -58,7 +58,7 @@ const struct fm_rule fm_completions_rules[] = {
     {.members = fm_generation_rules},
 };
 
-/* With `echo` the answer begins with the prompt, so the prompt must fit into an answer. */
+/* Checks `echo`: the answer begins with the prompt, so the prompt must fit into an answer. */
 static enum fm_code check_echo(struct json_object *body, struct json_object *prompt, struct fm_error *error) {
     static const struct fm_path at = {.key = "echo"};
     static const char note[] = "The prompt is longer than the 4 MiB of an answer: shorten it, or leave out 'echo'.";

@@ -1,4 +1,4 @@
-/* Puts a conversation together: stored responses, the items that references stand for, then the new input. */
+/* Builds a conversation: stored responses, the items that references name, then the new input. */
 #include "surface/conversation.h"
 #include "protocol/json_check.h"
 #include "protocol/json_tree.h"
@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VALUES_MAX   2000000u    /* JSON values of a stored text: log probabilities have many */
-#define MESSAGES_MAX (16u << 20) /* bytes of messages; an engine takes 20,000,000 with tools and formats */
-#define ITEMS_MAX    16384u      /* at three values each, with tools and formats within the engine's 131,072 */
+#define VALUES_MAX   2000000u    /* most JSON values of a stored text, which may have many log probabilities */
+#define MESSAGES_MAX (16u << 20) /* most bytes of messages; an engine takes 20,000,000 with tools and formats */
+#define ITEMS_MAX    16384u      /* three values each, which with tools and formats stays within the engine's 131,072 */
 
 void fm_conversation_free(struct fm_conversation *conversation) {
     free(conversation->previous_id);
@@ -58,9 +58,9 @@ enum fm_code fm_stored_json_read(const struct fm_buf *text, struct json_object *
 
 /* ---- what came before ---- */
 
-/* Lists of items, the newest first: for each response its output, then its input. */
+/* Lists of items, the newest first: for each response first its output, then its input. */
 struct history {
-    struct json_object **lists; /* owned; it holds references, which are owned too */
+    struct json_object **lists; /* owned; the array holds references to the lists, which are owned too */
     size_t count;
 };
 
@@ -80,7 +80,7 @@ static bool push(struct history *history, struct json_object *list) {
     return lists;
 }
 
-/* The store's file is untrusted: a process that can write to it could put anything there. */
+/* Checks a text from the store. The store's file is untrusted, because another process may have written to it. */
 static enum fm_code check_stored(struct json_object *list, struct fm_error *error) {
     struct fm_error reason;
     bool valid = json_object_is_type(list, json_type_array) && fm_check_input(NULL, list, NULL, &reason) == FM_OK &&
@@ -180,7 +180,7 @@ static enum fm_code find_in_response(const struct fm_stored_response *stored, co
     return code;
 }
 
-/* Finds the stored item `id`; the caller puts it. `*item` NULL with FM_OK: not stored. */
+/* Finds the stored item `id`; the caller releases it. `*item` NULL with FM_OK: the item is not stored. */
 static enum fm_code find_stored(const struct fm_conversation_source *source, const char *id, struct json_object **item,
                                 struct fm_error *error) {
     struct fm_stored_response stored;

@@ -1,7 +1,7 @@
 /*
- * The conversation that a request of the Responses API continues: stored responses, and stored items to which its own
- * items refer. The front has the store, but only this file knows the meaning of what is stored. Pure, except for the
- * source's calls.
+ * The conversation that a request of the Responses API continues: stored responses, and stored items to which the
+ * request's items refer. The front has the store, but only this file knows the meaning of what is stored. Pure, except
+ * for the calls of the source.
  */
 #ifndef FM_SURFACE_CONVERSATION_H
 #define FM_SURFACE_CONVERSATION_H
@@ -12,19 +12,20 @@
 
 struct json_object;
 
-/* Harmless twice. */
+/* Calling it twice is harmless. */
 void fm_conversation_free(struct fm_conversation *conversation);
 
 /*
- * For a request that ends before fm_conversation_resolve: copies into `kept` (zeroed) the parts of it that are stored:
- * `previous_id`, and its input unless some of that refers to items that are not known yet. False when out of memory.
+ * For a request that ends before fm_conversation_resolve. Copies the parts of `conversation` that are stored into
+ * `kept` (zeroed): `previous_id`, and the input, unless the input refers to items that are not known yet. False when
+ * out of memory.
  */
 FM_MUST_USE bool fm_conversation_copy_kept(struct fm_conversation *kept, const struct fm_conversation *from);
 
-/* Harmless twice. */
+/* Calling it twice is harmless. */
 void fm_stored_response_free(struct fm_stored_response *stored);
 
-/* Where stored responses come from. Both functions may block; FM_NOT_FOUND: not stored. */
+/* The source of stored responses. Both functions may block. FM_NOT_FOUND: not stored. */
 struct fm_conversation_source {
     void *context;
     /* Fills `stored`; the caller frees it. */
@@ -36,17 +37,21 @@ struct fm_conversation_source {
 /*
  * Completes the conversation. `messages` (initialised, empty) gets the entries of the job's `messages`; each item of
  * `conversation->input` that refers to another item is replaced by that item. FM_INVALID_REQUEST, with the path of the
- * field, when something is not stored, an output has no call, or there is no text; FM_CONTEXT_OVERFLOW when it is more
- * than an engine can take; or the source's error. The caller still frees `conversation`, on failure too.
+ * field: something is not stored, an output has no call, or there is no text. FM_CONTEXT_OVERFLOW: the conversation is
+ * larger than an engine can take. Other errors come from the source. The caller still frees `conversation`, on failure
+ * too.
  */
 FM_MUST_USE enum fm_code fm_conversation_resolve(struct fm_conversation *conversation,
                                                  const struct fm_conversation_source *source, struct fm_buf *messages,
                                                  struct fm_error *error);
 
-/* Checks that a text from the store is JSON that can be sent as it is. FM_INTERNAL: it is damaged. */
+/* Checks that a text from the store is JSON that can be sent unchanged. FM_INTERNAL: the text is damaged. */
 FM_MUST_USE enum fm_code fm_stored_json_check(const struct fm_buf *text, struct fm_error *error);
 
-/* Reads a JSON text from the store into a tree; the caller puts it. FM_INTERNAL: it is damaged, or out of memory. */
+/*
+ * Reads a JSON text from the store into a tree, which the caller releases. FM_INTERNAL: it is damaged, or out of
+ * memory.
+ */
 FM_MUST_USE enum fm_code fm_stored_json_read(const struct fm_buf *text, struct json_object **root,
                                              struct fm_error *error);
 

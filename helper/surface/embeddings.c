@@ -1,6 +1,6 @@
 /*
- * The embeddings API. Each vector is written as JSON when it comes, so that building the reply is quick however many
- * vectors there are: no other call is answered while a reply is built.
+ * The embeddings API. Each vector is written as JSON when it comes, so building the reply is quick however many vectors
+ * there are. This matters because no other call is answered while a reply is built.
  */
 #include "protocol/frame.h"
 #include "protocol/vector.h"
@@ -11,13 +11,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define DATA_MAX    (FM_FRAME_BODY_MAX - 16384u) /* bytes of the vectors as JSON; a frame has other members */
+#define DATA_MAX    (FM_FRAME_BODY_MAX - 16384u) /* most bytes of the vectors as JSON; a frame has other members */
 #define ENTRY_SIZE  64u /* bytes: {"object":"embedding","index":2047,"embedding":""}, and a comma */
 #define NUMBER_SIZE 16u /* bytes: -1.23456789e-38 and a comma */
 
 /* ---- the size of the reply ---- */
 
-/* Room for the vectors. The reply also lists the ignored paths, in the worst case with each byte escaped. */
+/*
+ * Computes the room for the vectors. The reply also lists the ignored paths, in the worst case with each byte escaped.
+ */
 static size_t data_max(const struct fm_request *request) {
     return DATA_MAX - sizeof "\\u0000" * request->ignored.len;
 }
@@ -53,7 +55,7 @@ static enum fm_code reject_dimensions(size_t dimension, struct fm_error *error) 
     return error->code;
 }
 
-/* How many numbers a vector has in the reply. */
+/* The number of values of a vector in the reply. */
 static size_t wanted(const struct fm_answer *answer) {
     return answer->request.dimensions ? (size_t)answer->request.dimensions : answer->dimension;
 }
@@ -76,7 +78,7 @@ static void write_numbers(const float *values, size_t count, struct fm_json_writ
     fm_json_array_begin(w);
     for (size_t i = 0; i < count; i++) {
         char text[32];
-        int len = snprintf(text, sizeof text, "%.9g", (double)values[i]); /* 9 digits give the same float back */
+        int len = snprintf(text, sizeof text, "%.9g", (double)values[i]); /* 9 digits restore the same float */
         fm_json_raw(w, text, (size_t)len);
     }
     fm_json_array_end(w);
@@ -113,7 +115,7 @@ static enum fm_code add_vector(struct fm_answer *answer, const char *text, size_
     size_t before = answer->output.len;
     write_entry(answer, values);
     if (answer->output.failed) {
-        answer->output.len = before; /* keep whole entries only */
+        answer->output.len = before; /* keeps only whole entries */
         return fm_fail_no_memory(error);
     }
     answer->vector_count++;

@@ -51,7 +51,7 @@ enum fm_code fm_embeddings_read(struct json_object *body, const struct fm_ignore
     fm_request_begin(request, body, ignored);
     struct json_object *input = json_object_object_get(body, "input");
     bool listed = json_object_is_type(input, json_type_array);
-    request->repeatable = false; /* as every vector is */
+    request->repeatable = false; /* every vector is repeatable anyway */
     request->format_params = listed ? list_params : text_params;
     request->input_count = listed ? json_object_array_length(input) : 1;
     request->dimensions = json_object_get_int64(json_object_object_get(body, "dimensions"));

@@ -7,10 +7,10 @@
 static const struct {
     int status;
     const char *type;
-    const char *code; /* where the error gives no reason */
+    const char *code; /* for errors without a reason */
 } errors[] = {
     [FM_OK] = {500, "server_error", "server_error"}, /* no error has this code */
-    /* Clients send a 503 again and again by themselves, and their user waits for it. */
+    /* Clients repeat a request by themselves after a 503, while their user waits. */
     [FM_UNAVAILABLE] = {404, "server_error", "model_unavailable"},
     [FM_TIMEOUT] = {408, "timeout_error", "timeout"},
     [FM_CANCELLED] = {499, "cancelled", "cancelled"},
@@ -24,7 +24,8 @@ static const struct {
 };
 
 /*
- * OpenAI's `code`: the error's reason, if it has one. NULL if OpenAI has no code for the error, which is the reason "".
+ * OpenAI's `code` for an error: the error's reason, if it has one. NULL if OpenAI has no code for the error; the reason
+ * "" stands for that.
  */
 static const char *openai_code(const struct fm_error *error) {
     const char *code = error->reason ? error->reason : errors[error->code].code;

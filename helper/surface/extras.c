@@ -1,6 +1,6 @@
 /*
- * Extras: generation parameters that are not OpenAI's, and that an engine may not have. Which extras the engine has is
- * only known when the job goes to it, so a request keeps them apart from the other members of its job.
+ * Extras: generation parameters that OpenAI's API lacks, and that an engine may not have. It is known only when the job
+ * goes to the engine which extras the engine has, so a request keeps them apart from the other members of its job.
  */
 #include "surface/request.h"
 
@@ -11,7 +11,7 @@
 #define OWN        (FM_PARAM_COUNT - FM_PARAM_FIRST_EXTRA) /* in fm_extra_names, the first ones */
 #define PASSED(id) (OWN + FM_PASSED_##id)
 
-/* False for a value (its JSON) that changes nothing: an engine that does not have the extra does as asked. */
+/* False for a value (its JSON) that changes nothing, so that an engine without the extra already does what is asked. */
 static bool asks(size_t extra, const char *value) {
     if (extra >= OWN) {
         return false;

@@ -1,4 +1,7 @@
-/* Output formats: their rows, what a body asks for, and an engine's field names turned back into the host's. */
+/*
+ * Output formats: their rows, the format that a body asks for, and the translation of an engine's field names into the
+ * host's.
+ */
 #include "surface/format.h"
 #include "surface/image.h"
 #include "base/utf8.h"
@@ -12,8 +15,8 @@
 #define DEFINITION_MAX 65536 /* bytes */
 
 /*
- * An answer repeats the schema, some levels deeper than it came and among other values. It must still be a body that
- * PROTOCOL.md allows (64 levels, 65,536 values).
+ * An answer repeats the schema, some levels deeper than in the request, and among other values. Such a repeated schema
+ * must still fit into a body that PROTOCOL.md allows (64 levels, 65,536 values).
  */
 #define SCHEMA_LEVELS_MAX 50
 #define SCHEMA_NOTE       "Expected a schema of at most 50 levels and 32,768 values."
@@ -32,7 +35,10 @@ enum fm_code fm_check_name(const struct fm_rule *rule, struct json_object *value
     return code;
 }
 
-/* Counts the values in `value`, itself included. Deeper than `levels` counts as too many: that limits the recursion. */
+/*
+ * Counts the values in `value`, itself included. Values deeper than `levels` count as too many, which limits the
+ * recursion.
+ */
 static size_t count_values(struct json_object *value, unsigned levels) {
     bool is_object = json_object_is_type(value, json_type_object);
     bool is_array = json_object_is_type(value, json_type_array);
@@ -67,7 +73,7 @@ enum fm_code fm_check_schema(const struct fm_rule *rule, struct json_object *val
     return fits ? FM_OK : fm_reject_value(at, SCHEMA_NOTE, error);
 }
 
-/* Users of llama.cpp may send GBNF: the error says what to write instead. */
+/* Checks a grammar's syntax. Users of llama.cpp may send GBNF, so the error says what to write instead. */
 static enum fm_code check_syntax(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                                  struct fm_error *error) {
     if (fm_string_is(value, "gbnf")) {
@@ -77,7 +83,7 @@ static enum fm_code check_syntax(const struct fm_rule *rule, struct json_object 
     return fm_check_enum(rule, value, at, error);
 }
 
-/* The limit is in bytes, not characters: that is what an engine has to read. */
+/* Checks the size of a schema in bytes, not characters, because an engine has to read the bytes. */
 static enum fm_code check_definition(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                                      struct fm_error *error) {
     enum fm_code code = fm_check_text(rule, value, at, error);
@@ -144,7 +150,7 @@ const struct fm_param_name fm_chat_format_params[] = {
     {0},
 };
 
-/* `format.type` is ours: the host wrote no type. */
+/* `format.type` is set by us: a grammar in the body has no type. */
 static const struct fm_param_name grammar_params[] = {{"format.type", "fm.grammar"}, {"format", "fm.grammar"}, {0}};
 
 /* ---- reading a checked body ---- */
@@ -211,7 +217,7 @@ void fm_format_note(const struct fm_asked_format *asked, struct fm_request *requ
     request->format_params = asked->params;
 }
 
-/* Whether `param` is the field `name`, or within it. */
+/* Whether `param` is the field `name`, or a field inside it. */
 static bool is_within(const char *param, const char *name) {
     size_t len = strlen(name);
     return strncmp(param, name, len) == 0 && (param[len] == '\0' || param[len] == '.' || param[len] == '[');
@@ -238,7 +244,7 @@ static void rename_tool_param(struct fm_error *error) {
     }
 }
 
-/* Which of the job's images an error is about; false: it is not about an image. */
+/* Returns which of the job's images an error is about; false: the error is not about an image. */
 static bool blames_image(const struct fm_error *error, size_t *index) {
     static const char list[] = "images[";
     char *end;
@@ -249,7 +255,10 @@ static bool blames_image(const struct fm_error *error, size_t *index) {
     return strcmp(end, "]") == 0;
 }
 
-/* With a stored conversation, the index may be that of a stored image: then the error names `input`. */
+/*
+ * Renames a field of an image. In a stored conversation, the index may be that of a stored image; the error then names
+ * `input`.
+ */
 static void rename_image_param(const struct fm_request *request, size_t index, struct fm_error *error) {
     bool own = !request->conversation.previous_id && !request->conversation.refers;
     error->reason = FM_IMAGE_INVALID;
@@ -259,8 +268,8 @@ static void rename_image_param(const struct fm_request *request, size_t index, s
 }
 
 /*
- * Renames members that the Responses API has inside another member (request.h, fm_request_note_passed), but chat has
- * not.
+ * Renames members that the Responses API has inside another member (request.h, fm_request_note_passed), while chat has
+ * them at the top level.
  */
 static void rename_passed_param(struct fm_error *error) {
     static const struct fm_param_name names[] = {{"verbosity", "text.verbosity"},
@@ -273,7 +282,7 @@ static void rename_passed_param(struct fm_error *error) {
     }
 }
 
-/* Some SDKs show only an error's text, so the text names the field too. */
+/* Adds the field's name to the text, because some SDKs show only an error's text. */
 static void name_param(struct fm_error *error) {
     char detail[sizeof error->detail];
     if (error->code != FM_INVALID_REQUEST || !error->param[0] || strstr(error->detail, error->param)) {

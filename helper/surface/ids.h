@@ -1,4 +1,4 @@
-/* Ids that the surface and session mode make, such as "resp_0123...": how they are drawn, and how long they are. */
+/* Ids that the surface and session mode make, such as "resp_0123...": the function that draws them, and their size. */
 #ifndef FM_SURFACE_IDS_H
 #define FM_SURFACE_IDS_H
 

@@ -1,6 +1,6 @@
 /*
- * Unknown members of a request: their paths (`input[0].foo`), as the answer and the log report them (PROTOCOL.md,
- * "Unknown parameters"). In a buffer each path ends with a NUL. Pure.
+ * Unknown members of a request. Their paths (`input[0].foo`) are kept in the form in which the answer and the log
+ * report them (PROTOCOL.md, "Unknown parameters"). In a buffer each path ends with a NUL. Pure.
  */
 #ifndef FM_SURFACE_IGNORED_H
 #define FM_SURFACE_IGNORED_H
@@ -14,7 +14,9 @@
 #define FM_IGNORED_MORE     "..."
 #define FM_IGNORED_BYTES    (FM_IGNORED_MAX * (FM_IGNORED_PATH_MAX + 1) + sizeof FM_IGNORED_MORE)
 
-/* What a check collects. All zero is empty. It owns no memory, so a failed check has nothing to free. */
+/*
+ * The paths that a check collects. All zero is an empty list. It owns no memory, so a failed check has nothing to free.
+ */
 struct fm_ignored {
     size_t count;
     size_t len;
@@ -27,10 +29,10 @@ void fm_ignored_add(struct fm_ignored *ignored, const char *path);
 /* Adds a path to a buffer of paths; a path is added only once. The buffer fails when memory runs out. */
 void fm_ignored_append(struct fm_buf *paths, const char *path);
 
-/* The first path (`last` NULL), then the next one each time; NULL after the last. Borrowed from `paths`. */
+/* Returns the first path (`last` NULL), or the path after `last`; NULL after the last path. Borrowed from `paths`. */
 const char *fm_ignored_next(const struct fm_buf *paths, const char *last);
 
-/* What was collected, as a buffer that borrows it. */
+/* Returns the collected paths as a buffer, which borrows them. */
 struct fm_buf fm_ignored_paths(const struct fm_ignored *ignored);
 
 /* Writes the member `fm` of an object, {"ignored": the paths}, if there are any. */

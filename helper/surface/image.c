@@ -1,4 +1,4 @@
-/* Images as `data:` URLs: what is checked of them, and the paths by which errors name them. */
+/* Images as `data:` URLs: how they are checked, and the paths by which errors name them. */
 #include "surface/image.h"
 #include "protocol/base64.h"
 #include "surface/surface.h"

@@ -10,16 +10,16 @@
 
 struct fm_request;
 
-/* A string that is a `data:` URL of an image in base64. */
+/* Checks a string: it must be a `data:` URL of an image in base64. */
 fm_check_fn fm_check_image_url;
 
-/* The words of `detail`. They are accepted and change nothing. */
+/* The values of `detail`. They are accepted and have no effect. */
 extern const char *const fm_image_details[];
 
 /* The base64 text in a checked URL, `*len` bytes. */
 const char *fm_image_data(struct json_object *url, size_t *len);
 
-/* The reason of the error when the engine can't read an image. */
+/* The reason of an error when the engine can't read an image. */
 #define FM_IMAGE_INVALID "invalid_image"
 
 /* Appends the path of an image to fm_request.image_params. Call it in the order of the images in the body. */

@@ -1,5 +1,5 @@
 /*
- * responses.input_tokens: counts the tokens of a Responses request's input. Writes the members of the result, beside
+ * responses.input_tokens counts the tokens of a Responses request's input. Writes the members of the result, besides
  * `ok`. There is no stream: the count is known when the engine has accepted the prompt, and nothing else follows.
  */
 #include "surface/answer.h"

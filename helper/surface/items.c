@@ -1,4 +1,4 @@
-/* Items of the Responses API: how each is checked, becomes a message for the engine, and is kept in the store. */
+/* Items of the Responses API: how each item is checked, becomes a message for the engine, and is kept in the store. */
 #include "surface/items.h"
 #include "surface/format.h"
 #include "surface/ids.h"
@@ -36,7 +36,7 @@ static const struct fm_part_kind parts[] = {
 
 /*
  * Hosts send earlier output back, so its members `id`, `status`, `phase` and so on are accepted; a model does not see
- * them. The SDK's helpers add `parsed` and `parsed_arguments`.
+ * these members. The SDK's helpers add `parsed` and `parsed_arguments`.
  */
 static const struct fm_rule message_rules[] = {
     {.name = "type", .check = fm_check_string},
@@ -67,7 +67,7 @@ static const struct fm_dialect dialect = {
     .part_rules = part_rules,
 };
 
-/* A tool's output may be text parts too. */
+/* A tool's output may also be a list of text parts. */
 static const struct fm_part_kind output_parts[] = {
     {"input_text", "text", NULL}, {"output_text", "text", NULL}, /* from a tool that is itself a model */
     {"input_image", NULL, NULL},  {"input_file", NULL, NULL},    {0}};
@@ -78,7 +78,7 @@ static const struct fm_dialect output_dialect = {
     .part_rules = part_rules,
 };
 
-/* SDKs send back every member of an item that they know, null if it has no value. */
+/* SDKs send back every member of an item that they know; a member without a value is null. */
 #define LATER_MEMBERS                                                                                                  \
     {.name = "namespace", .check = fm_check_unsupported, .note = "fm-proxy has no namespaces: leave it out."},         \
         {.name = "caller", .check = fm_check_unsupported, .note = "fm-proxy's calls have no caller: leave it out."},   \
@@ -116,7 +116,7 @@ static const struct fm_rule reference_rules[] = {
 
 /*
  * Reasoning before an answer. Its `encrypted_content` is a state that the engine wants back (ENGINE.md, State of an
- * answer). If it comes from another server, an engine leaves it out.
+ * answer). An engine ignores a state that comes from another server.
  */
 static const struct fm_rule reasoning_rules[] = {
     {.name = "type", .check = fm_check_any},
@@ -129,7 +129,7 @@ static const struct fm_rule reasoning_rules[] = {
     {0},
 };
 
-/* A conversation's summary by responses.compact. */
+/* The summary of a conversation, made by responses.compact. */
 static const struct fm_rule compaction_rules[] = {
     {.name = "type", .check = fm_check_any},
     LATER_MEMBERS,
@@ -212,10 +212,10 @@ static enum fm_code check_reference(struct json_object *item, const struct fm_pa
     return fm_check_members(reference_rules, item, at, error);
 }
 
-/* The first row is also the kind of an item that has a role but no type: the AI SDK writes messages like that. */
+/* The first row also stands for an item that has a role but no type, because the AI SDK writes messages like that. */
 static const struct item_kind {
     const char *type;
-    const char *id_prefix; /* the beginning of an id that is drawn for such an item */
+    const char *id_prefix; /* the prefix of an id that is drawn for such an item */
     enum fm_code (*check)(struct json_object *item, const struct fm_path *at, struct fm_error *error);
 } item_kinds[] = {
     {"message", "msg_", check_message},
@@ -250,7 +250,7 @@ static enum fm_code reject_item_type(struct json_object *type, const struct fm_p
                            error);
 }
 
-/* An item with an id, but without type and role, is a reference too. */
+/* Whether an item is a reference. An item with an id, but without type and role, is a reference too. */
 static bool is_bare_reference(struct json_object *item) {
     return !json_object_object_get(item, "type") && !json_object_object_get(item, "role") &&
            json_object_object_get(item, "id");
@@ -275,7 +275,7 @@ static enum fm_code check_item(struct json_object *item, const struct fm_path *a
     return kind ? kind->check(item, at, error) : reject_item_type(type, &type_at, error);
 }
 
-/* Ids must be unique: `after` in a list of items names one. */
+/* Ids must be unique, because `after` names an item of a list by its id. */
 static enum fm_code check_ids(struct json_object *items, const struct fm_path *at, struct fm_error *error) {
     struct json_object *seen = json_object_new_object();
     enum fm_code code = seen ? FM_OK : fm_fail_no_memory(error);
@@ -343,7 +343,7 @@ static enum fm_code check_call_ids(struct json_object *items, size_t index, stru
     if (is_item(items, index, "function_call")) {
         return fm_call_note(ids, id, error);
     }
-    /* as in OpenAI's API, the error names the list */
+    /* the error names the list, as in OpenAI's API */
     return is_item(items, index, "function_call_output") ? fm_call_find(ids, id, at, error) : FM_OK;
 }
 
@@ -351,7 +351,7 @@ enum fm_code fm_items_check_whole(struct json_object *items, struct fm_error *er
     static const struct fm_path at = {.key = "input"};
     struct json_object *ids = json_object_new_object();
     enum fm_code code = FM_OK;
-    bool answerable = false; /* an empty message is answerable, too; reasoning alone is not */
+    bool answerable = false; /* an empty message can be answered too; reasoning alone can't */
     size_t count = json_object_array_length(items);
     for (size_t i = 0; i < count && code == FM_OK; i++) {
         answerable |= !is_item(items, i, "reasoning");
@@ -361,7 +361,7 @@ enum fm_code fm_items_check_whole(struct json_object *items, struct fm_error *er
     return code == FM_OK && !answerable ? fm_reject_value(&at, "Expected at least one message.", error) : code;
 }
 
-/* The content of an item that may have images, that is, a user's message; otherwise NULL. */
+/* The content of an item that may have images, which is a user's message; otherwise NULL. */
 static struct json_object *content_with_images(struct json_object *item) {
     return fm_string_is(json_object_object_get(item, "role"), "user") ? json_object_object_get(item, "content") : NULL;
 }
@@ -403,7 +403,7 @@ static void write_call_output(struct json_object *item, struct fm_buf *scratch, 
     fm_json_object_end(w);
 }
 
-/* Writes the summary as a system message, which says that it is a summary. */
+/* Writes the summary as a system message. The message says that it is a summary. */
 static void write_compaction(struct json_object *item, struct fm_buf *scratch, struct fm_json_writer *w) {
     struct json_object *content = json_object_object_get(item, "encrypted_content");
     size_t start = sizeof FM_COMPACTION_START - 1;
@@ -418,7 +418,7 @@ static void write_compaction(struct json_object *item, struct fm_buf *scratch, s
     fm_turn_write("system", scratch->data, scratch->len, w);
 }
 
-/* Whether the item at `index` is the assistant's answer, or a part of it. */
+/* Whether the item at `index` is the assistant's answer, or a part of one. */
 static bool is_answer(struct json_object *items, size_t index) {
     struct json_object *role = json_object_object_get(json_object_array_get_idx(items, index), "role");
     return is_item(items, index, "function_call") || fm_string_is(role, "assistant");
@@ -475,7 +475,7 @@ static void write_states(struct json_object *items, const size_t ranges[2][2], s
 }
 
 /*
- * Returns the index after the reasoning that begins at `index`. If that is the end of an answer, only its state is
+ * Returns the index after the reasoning that begins at `index`. If the reasoning ends an answer, only its state is
  * kept.
  */
 static size_t after_last_thought(struct json_object *items, size_t index) {
@@ -488,8 +488,9 @@ static size_t after_last_thought(struct json_object *items, size_t index) {
 
 /*
  * Writes the message at `index`. If it is the assistant's, the reasoning before it and the calls after it belong to the
- * same message: they were one answer. Calls without a message before them make one; reasoning without an answer is left
- * out, but after an answer its state belongs to that. Returns the index of the next item.
+ * same message, because they were one answer. Calls without a message before them become a message. Reasoning without
+ * an answer is left out, but if it follows an answer, its state belongs to that answer. Returns the index of the next
+ * item.
  */
 static size_t write_turn(struct json_object *items, size_t index, struct fm_buf *scratch, struct fm_json_writer *w) {
     size_t thought = index;

@@ -9,17 +9,17 @@
 #include "protocol/json_writer.h"
 #include "surface/check.h"
 
-/* The beginning of a compaction's `encrypted_content`, before the summary; the beginning of its id. */
+/* The prefix of a compaction's `encrypted_content`, which the summary follows, and the prefix of its id. */
 #define FM_COMPACTION_START  "fm1:"
 #define FM_COMPACTION_PREFIX "cmp_"
 
-/* A string, which is a message of the user, or a list of items. */
+/* Checks an input: a string, which is a message of the user, or a list of items. */
 fm_check_fn fm_check_input;
 
 /* Whether any item of a checked input refers to a stored item. */
 bool fm_items_refer(struct json_object *input);
 
-/* The id of the stored item to which the checked item `item` refers; NULL when it is not a reference. */
+/* The id of the stored item to which the checked item `item` refers; NULL when `item` is not a reference. */
 const char *fm_item_reference(struct json_object *item);
 
 /*
@@ -31,7 +31,7 @@ FM_MUST_USE enum fm_code fm_items_check_whole(struct json_object *items, struct 
 /* Whether a whole conversation of checked items has images. */
 bool fm_items_have_images(struct json_object *items);
 
-/* How many parts there are in messages with an image: each of them goes to the engine as a separate value. */
+/* How many parts the messages with an image have. Each of these parts goes to the engine as a separate value. */
 size_t fm_items_image_parts(struct json_object *items);
 
 /* Appends the paths of the images of a checked input (fm_request.image_params). */
@@ -41,8 +41,8 @@ void fm_items_note_images(struct json_object *input, struct fm_buf *params);
 void fm_items_write_messages(struct json_object *items, struct fm_json_writer *w);
 
 /*
- * Writes a checked input as it is stored: a list of items, each with its `type`, an `id` (a new one if it had none),
- * and its content as parts.
+ * Writes a checked input in its stored form: a list of items, each with its `type`, an `id` (a new one if the item had
+ * none), and its content as parts.
  */
 void fm_items_write_kept(struct json_object *input, struct fm_json_writer *w);
 

@@ -1,4 +1,4 @@
-/* The time limits of a request: read from its `fm` object, and which of them comes next. */
+/* The time limits of a request: reads them from its `fm` object, and finds which limit passes next. */
 #include "surface/limits.h"
 #include "surface/surface.h"
 

@@ -8,7 +8,7 @@ struct fm_limits;
 
 extern const struct fm_rule fm_limits_rules[]; /* members of `fm` */
 
-/* The limits of a checked `fm` (NULL: none); a limit that it does not set has its default. */
+/* Reads the limits of a checked `fm` (NULL: none); a limit that `fm` does not set has its default. */
 struct fm_limits fm_limits_read(struct json_object *fm);
 
 #endif

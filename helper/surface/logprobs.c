@@ -39,7 +39,7 @@ void fm_logprobs_next(struct fm_answer *answer) {
     fm_buf_init(&answer->marks, MARKS_MAX);
 }
 
-/* The entries of the first `marks` marks. */
+/* Returns the entries of the first `marks` marks. */
 static size_t entry_count(const struct fm_answer *answer, size_t marks) {
     return marks > 0 ? marks_of(answer)[marks - 1].count : 0;
 }
@@ -62,7 +62,7 @@ static bool write_token(struct json_object *bytes, struct fm_json_writer *w) {
         text[i] = (char)value;
     }
     fm_json_key(w, "token");
-    fm_json_string(w, text, len); /* part of a character becomes U+FFFD */
+    fm_json_string(w, text, len); /* a part of a character becomes U+FFFD */
     fm_json_key_value(w, "bytes", bytes);
     return true;
 }
@@ -116,7 +116,7 @@ enum fm_code fm_answer_logprobs(struct fm_answer *answer, struct json_object *li
         valid = write_entry(json_object_array_get_idx(list, i), &w);
     }
     if (!valid) {
-        answer->logprobs.len = before; /* a wrong list is dropped as a whole */
+        answer->logprobs.len = before; /* a malformed list is dropped as a whole */
         return fm_fail(error, FM_INTERNAL, "the engine sent text without its log probabilities, or wrong ones");
     }
     const struct mark mark = {
@@ -124,7 +124,7 @@ enum fm_code fm_answer_logprobs(struct fm_answer *answer, struct json_object *li
         .entries = answer->logprobs.len,
         .count = count + entry_count(answer, mark_count(answer)),
     };
-    if (!answer->logprobs.failed) { /* otherwise `logprobs` holds a part of the list, and no mark may include that */
+    if (!answer->logprobs.failed) { /* otherwise `logprobs` holds a part of the list, which no mark may include */
         fm_buf_append(&answer->marks, &mark, sizeof mark);
     }
     bool held = !answer->logprobs.failed && !answer->marks.failed;
@@ -144,12 +144,15 @@ static void write_entries(const struct fm_answer *answer, size_t from, size_t to
     fm_json_array_end(w);
 }
 
-/* Where the entries of the first `count` marks end. */
+/* Returns where the entries of the first `count` marks end. */
 static size_t entries_end(const struct fm_answer *answer, size_t count) {
     return count > 0 ? marks_of(answer)[count - 1].entries : 0;
 }
 
-/* The first mark after what was sent always belongs to the piece, even if it goes beyond `end`. */
+/*
+ * Returns where a piece ends. The first mark that was not sent always belongs to the piece, even if the mark is beyond
+ * `end`.
+ */
 size_t fm_logprobs_piece_end(const struct fm_answer *answer, const struct fm_cursor *cursor, size_t end) {
     const struct mark *marks = marks_of(answer);
     size_t first = cursor->sent_marks;
@@ -175,7 +178,7 @@ void fm_answer_write_logprobs(const struct fm_answer *answer, struct fm_json_wri
     write_entries(answer, 0, entries_end(answer, mark_count(answer)), w);
 }
 
-/* How many marks there are up to `text`. */
+/* Returns how many marks there are up to `text`. */
 static size_t marks_until(const struct fm_answer *answer, size_t text) {
     size_t count = 0;
     while (count < mark_count(answer) && marks_of(answer)[count].text <= text) {

@@ -1,4 +1,4 @@
-/* Messages and their content, for both APIs: checking, and writing them as ENGINE.md has them. */
+/* Messages and their content, for both APIs: checks them, and writes them in the form of ENGINE.md. */
 #include "surface/messages.h"
 #include "surface/image.h"
 
@@ -23,13 +23,13 @@ static const struct fm_part_kind *find_part(const struct fm_dialect *dialect, st
     return NULL;
 }
 
-/* The URL of an image; in chat it is inside an object. */
+/* Returns the URL of an image; in chat it is inside an object. */
 static struct json_object *image_url(const struct fm_part_kind *kind, struct json_object *part) {
     struct json_object *url = json_object_object_get(part, kind->member);
     return json_object_is_type(url, json_type_object) ? json_object_object_get(url, "url") : url;
 }
 
-/* The member `detail` beside the URL: how closely to look at the image; NULL: not given. */
+/* Returns the member `detail` beside the URL, which says how closely to look at the image; NULL: not given. */
 static struct json_object *image_detail(const struct fm_part_kind *kind, struct json_object *part) {
     struct json_object *url = json_object_object_get(part, kind->member);
     return json_object_object_get(json_object_is_type(url, json_type_object) ? url : part, "detail");
@@ -63,7 +63,7 @@ void fm_content_note_images(const struct fm_dialect *dialect, struct json_object
 
 /* ---- checking ---- */
 
-/* Checks the type first: which members a part may have depends on it. */
+/* Checks a part. Its type is checked first, because the allowed members depend on it. */
 static enum fm_code check_part(const struct fm_dialect *dialect, struct json_object *part, const struct fm_path *at,
                                struct fm_error *error) {
     struct json_object *type = NULL;
@@ -110,7 +110,10 @@ enum fm_code fm_content_check(const struct fm_dialect *dialect, struct json_obje
     return FM_OK;
 }
 
-/* The content, or in a message of the assistant its replacement; NULL when there is neither. */
+/*
+ * Returns the content; in a message of the assistant without content, the member that replaces it. NULL when there is
+ * neither.
+ */
 static struct json_object *content_of(const struct fm_dialect *dialect, struct json_object *message) {
     struct json_object *content = json_object_object_get(message, "content");
     bool stands_in = dialect->stand_in && fm_string_is(json_object_object_get(message, "role"), "assistant");
@@ -174,7 +177,7 @@ static void append_text(struct fm_buf *buf, struct json_object *text) {
     fm_buf_append(buf, json_object_get_string(text), (size_t)json_object_get_string_len(text));
 }
 
-/* Writes parts as in ENGINE.md: texts and images. */
+/* Writes parts in the form of ENGINE.md: texts and images. */
 static void write_parts(const struct fm_dialect *dialect, struct json_object *content, struct fm_json_writer *w) {
     fm_json_array_begin(w);
     size_t count = json_object_array_length(content);

@@ -1,7 +1,7 @@
 /*
  * Messages, as both APIs write them: an object with a role, and a content that is a text or a list of parts. The APIs
- * differ only in names; a dialect holds those. Calls of tools differ more, so each API's file has its own; only the ids
- * of calls are here. Pure; values are borrowed.
+ * differ only in names, which a dialect holds. Calls of tools differ more, so each API's file handles its own calls;
+ * only the ids of calls are here. Pure; values are borrowed.
  */
 #ifndef FM_SURFACE_MESSAGES_H
 #define FM_SURFACE_MESSAGES_H
@@ -11,13 +11,13 @@
 
 struct fm_role {
     const char *name;    /* NULL ends the table */
-    const char *neutral; /* the engine's name for the role; NULL: known, but not served */
+    const char *neutral; /* the engine's name for the role; NULL: the role is known, but not supported */
 };
 
 struct fm_part_kind {
     const char *type;            /* NULL ends the table */
-    const char *member;          /* the member that holds the part's text, or its image; NULL: known, but not served */
-    const struct fm_rule *image; /* the rows of an image part; NULL: a text part, which has the dialect's rows */
+    const char *member;          /* the member with the part's text or image; NULL: known, but not supported */
+    const struct fm_rule *image; /* the rows of an image part; NULL: the part is a text, which has the dialect's rows */
 };
 
 struct fm_dialect {
@@ -35,11 +35,11 @@ struct fm_dialect {
 FM_MUST_USE enum fm_code fm_message_check(const struct fm_dialect *dialect, struct json_object *message,
                                           const struct fm_path *at, struct fm_error *error);
 
-/* Checks a content without its message, as fm_message_check; the content is at `at`. */
+/* Checks a content without its message, like fm_message_check; the content is at `at`. */
 FM_MUST_USE enum fm_code fm_content_check(const struct fm_dialect *dialect, struct json_object *content,
                                           const struct fm_path *at, struct fm_error *error);
 
-/* Notes the paths of a checked content's images (fm_image_note). NULL and a text have none. */
+/* Notes the paths of the images in a checked content (fm_image_note). NULL and a text have no images. */
 void fm_content_note_images(const struct fm_dialect *dialect, struct json_object *content, const char *list,
                             size_t entry, struct fm_buf *params);
 
@@ -47,13 +47,13 @@ void fm_content_note_images(const struct fm_dialect *dialect, struct json_object
 bool fm_content_has_images(const struct fm_dialect *dialect, struct json_object *content);
 
 /*
- * Writes the members `role` and, if there is a content, `content` of a checked message as in ENGINE.md. `scratch` is
- * overwritten.
+ * Writes the members of a checked message in the form of ENGINE.md: `role` and, if there is a content, `content`.
+ * `scratch` is overwritten.
  */
 void fm_message_write(const struct fm_dialect *dialect, struct json_object *message, struct fm_buf *scratch,
                       struct fm_json_writer *w);
 
-/* Writes a checked content: as one string, or if it has images as a list of parts. `scratch` is overwritten. */
+/* Writes a checked content: as a list of parts if it has images, otherwise as one string. `scratch` is overwritten. */
 void fm_content_write(const struct fm_dialect *dialect, struct json_object *content, struct fm_buf *scratch,
                       struct fm_json_writer *w);
 
@@ -69,7 +69,9 @@ void fm_call_write(struct json_object *id, struct json_object *call, struct fm_j
  */
 FM_MUST_USE enum fm_code fm_call_note(struct json_object *ids, struct json_object *id, struct fm_error *error);
 
-/* FM_INVALID_REQUEST with the path `at` when `id` is not in `ids`. The error has no OpenAI code, as in OpenAI's API. */
+/*
+ * Returns FM_INVALID_REQUEST with the path `at` when `id` is not in `ids`. The error has no code, as in OpenAI's API.
+ */
 FM_MUST_USE enum fm_code fm_call_find(struct json_object *ids, struct json_object *id, const struct fm_path *at,
                                       struct fm_error *error);
 

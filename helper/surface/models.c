@@ -1,7 +1,7 @@
 /*
- * models.load and models.unload: a model is loaded before the first request for it, or its engine is ended before it is
- * idle for long. They are requests like others: they wait, have time limits and can be cancelled. Each writes the
- * members of its result, beside `ok`.
+ * models.load and models.unload. The first loads a model before the first request for it; the second ends a model's
+ * engine before it is idle for long. They are requests like others: they wait, have time limits and can be cancelled.
+ * Each writes the members of its result, besides `ok`.
  */
 #include "surface/answer.h"
 #include "surface/limits.h"

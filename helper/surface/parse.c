@@ -1,7 +1,7 @@
 /*
- * Where each call's body comes in: it is checked against the table of its API, and then read. This is the only file
- * that knows the tables of all APIs, which it takes to tell a parameter of another API, which is refused, from one that
- * no API has, which is ignored. The files with the tables never call this one.
+ * The entry point for each call's body: the body is checked against the table of its API, and then read. This is the
+ * only file that knows the tables of all APIs. It needs them to tell apart two kinds of parameters: a parameter of
+ * another API is refused, and a parameter that no API has is ignored. The files with the tables never call this one.
  */
 #include "surface/request.h"
 
@@ -9,16 +9,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What to use instead of a parameter of another call: a sentence. */
+/* A sentence that says what to use instead of a parameter of another call. */
 struct instead {
     const char *name; /* NULL ends the list */
     const char *note;
 };
 
-/* The parameters of a call. */
+/* What a call accepts. */
 struct call {
     const struct fm_rule *rules;
-    const char *const *names; /* NULL: all rows. Else only the rows with these names (NULL-terminated), and no extras */
+    const char *const *names; /* NULL: all rows. Else only rows with these names (NULL-terminated), and no extras */
     bool needs_model;         /* a body without `model` is refused; otherwise the default model answers */
     const struct instead *instead;
 };
@@ -33,7 +33,7 @@ static const struct {
     {"embeddings.create", fm_embeddings_rules},
 };
 
-/* ---- what users mean by a parameter of another call ---- */
+/* ---- parameters that users know from another call ---- */
 
 #define NO_STORE_NOTE "Send the whole conversation in 'messages'; only responses.create goes on from stored ones."
 
@@ -93,8 +93,8 @@ static const char *find_instead(const struct call *call, const char *name) {
 }
 
 /*
- * A note on which API calls take the parameter `name`. If no call supports it, the note of its rule; NULL: no call
- * knows it.
+ * Returns a note on which API calls take the parameter `name`. If no call supports it, the note of its rule. NULL: no
+ * call knows it.
  */
 static const char *say_who_has_it(const char *name, char *note, size_t size) {
     size_t len = 0;
@@ -120,7 +120,7 @@ static const char *say_who_has_it(const char *name, char *note, size_t size) {
 
 /* ---- the check ---- */
 
-/* A parameter of OpenAI's, of whichever API. Extras are not. */
+/* Whether some API of OpenAI's has this parameter. Extras are not OpenAI's. */
 static bool is_known(const char *name) {
     bool found = false;
     for (size_t i = 0; i < sizeof apis / sizeof apis[0] && !found; i++) {
@@ -151,8 +151,9 @@ static enum fm_code reject_elsewhere(const struct call *call, const char *name, 
 }
 
 /*
- * Refuses a parameter that only another call has (chat's `max_tokens` in responses.create, say): the caller meant
- * something by it, and dropping it would change the answer. Extras change no answer of a call with `names`.
+ * Refuses a parameter that only another call has (for example chat's `max_tokens` in responses.create). The caller
+ * meant something by it, and dropping it would change the answer. For a call with `names`, extras are dropped instead,
+ * because they do not change its answer.
  */
 static enum fm_code check_names(const struct call *call, struct json_object *body, struct fm_ignored *ignored,
                                 struct fm_error *error) {
@@ -161,7 +162,7 @@ static enum fm_code check_names(const struct call *call, struct json_object *bod
         const char *name = lh_entry_k(entry);
         bool elsewhere = !takes(call, name) && is_known(name);
         bool extra = call->names && fm_param_is_extra(name);
-        next = lh_entry_next(entry); /* before this one may go */
+        next = lh_entry_next(entry); /* read now, because this entry may be removed */
         if (elsewhere && lh_entry_v(entry)) {
             return reject_elsewhere(call, name, error);
         }
@@ -192,7 +193,10 @@ enum fm_code fm_responses_parse(struct json_object *params, struct fm_request *r
     return code ? code : fm_responses_read(params, FM_PURPOSE_ANSWER, &ignored, request, error);
 }
 
-/* The names are those that change the prompt, or how long the call may take: the same body makes the same prompt. */
+/*
+ * The names are those that change the prompt, or how long the call may take. So the body of another call makes the same
+ * prompt here.
+ */
 enum fm_code fm_input_tokens_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
     static const char *const names[] = {
         "model",           "input",      "instructions",         "tools",        "tool_choice",         "text",

@@ -1,7 +1,7 @@
 /*
- * Stores a Responses answer and restores it, so that its stream can be read again with the same events. The Response
- * object has nearly everything; what it lacks (where the deltas ended, the dialect of the reasoning) is stored beside
- * it.
+ * Stores an answer of the Responses API and restores it, so that its stream can be read again with the same events. The
+ * Response object has nearly everything. What it lacks (where the deltas ended, the dialect of the reasoning) is stored
+ * beside it.
  */
 #include "protocol/json_writer.h"
 #include "surface/answer.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ECHO_MAX (64u << 20) /* bytes; it is a part of a stored text, which is limited */
+#define ECHO_MAX (64u << 20) /* bytes; part of a stored text, whose size is limited */
 
 /* ---- to the store ---- */
 
@@ -43,7 +43,7 @@ static struct json_object *get(struct json_object *object, const char *name) {
     return json_object_is_type(object, json_type_object) ? json_object_object_get(object, name) : NULL;
 }
 
-/* "" when it is not a string. */
+/* Returns the text of a member; "" when it is not a string. */
 static const char *get_text(struct json_object *object, const char *name) {
     struct json_object *value = get(object, name);
     return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
@@ -57,13 +57,13 @@ static void take_id(char id[FM_ID_SIZE], const char *text) {
     snprintf(id, FM_ID_SIZE, "%s", text);
 }
 
-/* More of the last part. */
+/* Appends text to the last part. */
 static bool take_text(struct fm_answer *answer, struct json_object *text) {
     return json_object_is_type(text, json_type_string) &&
            fm_answer_append_raw(answer, json_object_get_string(text), (size_t)json_object_get_string_len(text));
 }
 
-/* The only part of an item. */
+/* Returns the only part of an item. */
 static struct json_object *part_of(struct json_object *item, const char *list) {
     struct json_object *parts = get(item, list);
     return json_object_is_type(parts, json_type_array) ? json_object_array_get_idx(parts, 0) : NULL;
@@ -78,7 +78,7 @@ static struct fm_output_part *take_part(struct fm_answer *answer, enum fm_output
     return part;
 }
 
-/* Reasoning that is only a state has no part. */
+/* Restores reasoning. Reasoning that is only a state has no part. */
 static bool take_reasoning(struct fm_answer *answer, struct json_object *item) {
     const char *list = answer->request.reasoning_dialect == FM_REASONING_SUMMARY ? "summary" : "content";
     struct json_object *state = get(item, "encrypted_content");
@@ -145,7 +145,7 @@ static bool take_pieces(struct fm_answer *answer, struct json_object *ends) {
     return !answer->pieces.failed;
 }
 
-/* The log probabilities lie in the messages' parts. */
+/* Restores the log probabilities, which are in the messages' parts. */
 static bool take_logprobs(struct fm_answer *answer, struct json_object *output, struct json_object *counts) {
     struct json_object *all = json_object_new_array();
     bool found = false;
@@ -198,7 +198,7 @@ static bool take_report(struct fm_answer *answer, struct json_object *fm) {
     return taken;
 }
 
-/* All members that are not the answer's own repeat the request. */
+/* Restores the request. All members that do not belong to the answer repeat the request. */
 static bool take_echo(struct fm_answer *answer, struct json_object *object) {
     static const char *const own[] = {
         "id",     "object", "created_at", "status", "completed_at", "error", "incomplete_details", "model",

@@ -1,4 +1,4 @@
-/* What the APIs share of a request: the common rows, reading them from a checked body, and its end. */
+/* What the APIs share of a request: the common rows, and functions that read a checked body and end the request. */
 #include "surface/request.h"
 #include "base/utf8.h"
 #include "surface/conversation.h"
@@ -10,8 +10,8 @@
 #include <string.h>
 
 /*
- * Bytes of the job. A body has at most 10 MB; escaped again it does not grow, and what is written around calls and
- * tools is shorter than they are. So this is ample, also for a stored conversation.
+ * Most bytes of the job. A body has at most 10 MB, and it does not grow when it is escaped again. What is written
+ * around calls and tools is shorter than they are. So this is enough, also for a stored conversation.
  */
 #define JOB_MAX (64u << 20)
 
@@ -22,7 +22,7 @@
 
 /* ---- checkers of the shared rows ---- */
 
-/* Ids become C strings, so one with a NUL inside would be taken for a shorter one. */
+/* Checks an id. Ids become C strings, so an id with a NUL inside would be taken for a shorter id. */
 enum fm_code fm_check_model(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                             struct fm_error *error) {
     enum fm_code code = fm_check_string(rule, value, at, error);

@@ -1,6 +1,6 @@
 /*
- * What the request bodies of the APIs have in common: the rows of parameters that mean the same in all, and reading a
- * checked body into a struct fm_request. Ownership: as in surface.h.
+ * What the request bodies of the APIs have in common: the rows of parameters that mean the same in all APIs, and
+ * functions that read a checked body into a struct fm_request. Ownership: see surface.h.
  */
 #ifndef FM_SURFACE_REQUEST_H
 #define FM_SURFACE_REQUEST_H
@@ -11,13 +11,13 @@
 #include "surface/surface.h"
 
 /*
- * The shared rows. A table goes on in another table: an API's table in its tools' table, that in fm_shared_rules, and
- * that in fm_generation_rules, which all APIs that generate text have.
+ * The shared rows. Tables form a chain. An API's table goes on in its tools' table, and this goes on in
+ * fm_shared_rules. That table goes on in fm_generation_rules, which all APIs that generate text have.
  */
 extern const struct fm_rule fm_shared_rules[];
 extern const struct fm_rule fm_generation_rules[];
 
-/* The APIs' own tables, whole. */
+/* The complete tables of the APIs. */
 extern const struct fm_rule fm_responses_rules[];
 extern const struct fm_rule fm_chat_rules[];
 extern const struct fm_rule fm_completions_rules[];
@@ -53,8 +53,8 @@ void fm_request_begin(struct fm_request *request, struct json_object *body, cons
 void fm_request_note_extras(struct fm_request *request, struct json_object *body);
 
 /*
- * extras.c: notes what is only passed on of a body with fm_shared_rules, for fm_request_write_extras. `verbosity` and
- * `summary` (of reasoning): where the API has them; or NULL.
+ * extras.c: notes the members that are only passed on, from a body with fm_shared_rules, for fm_request_write_extras.
+ * `verbosity` and `summary` (of reasoning): the values if the API has these members, or NULL.
  */
 void fm_request_note_passed(struct fm_request *request, struct json_object *body, struct json_object *verbosity,
                             struct json_object *summary);
@@ -69,10 +69,10 @@ void fm_request_write_logprobs(struct fm_request *request, struct json_object *b
 /* Writes the job's member `reasoning`, unless `effort` (a checked word) is NULL. */
 void fm_request_write_effort(struct json_object *effort, struct fm_json_writer *w);
 
-/* FM_OK; or FM_INTERNAL, with the request freed, if memory ran out since fm_request_begin. */
+/* Ends the request. Returns FM_OK, or FM_INTERNAL, with the request freed, if memory ran out since fm_request_begin. */
 FM_MUST_USE enum fm_code fm_request_end(struct fm_request *request, struct fm_error *error);
 
-/* A list of what a response may include; the rule does not count. */
+/* Checks the list of what a response may include; the fields of its rule are ignored. */
 fm_check_fn fm_check_include;
 
 /* The purpose for which the conversation in a body of the Responses API is read. */
@@ -83,9 +83,9 @@ enum fm_purpose {
 };
 
 /*
- * Each fills `request` from a body that has passed the check against its API's table. It also checks what no table can
- * say: what does not go together. `ignored` is what the check against the table ignored. The errors are those of
- * fm_surface.parse.
+ * Each fills `request` from a body that has passed the check against its API's table. It also checks what a table can't
+ * express: members that exclude each other. `ignored` has the paths that the check against the table ignored. The
+ * errors are those of fm_surface.parse.
  */
 enum fm_code fm_responses_read(struct json_object *body, enum fm_purpose purpose, const struct fm_ignored *ignored,
                                struct fm_request *request, struct fm_error *error);
@@ -96,7 +96,7 @@ enum fm_code fm_chat_read(struct json_object *body, const struct fm_ignored *ign
 enum fm_code fm_embeddings_read(struct json_object *body, const struct fm_ignored *ignored, struct fm_request *request,
                                 struct fm_error *error);
 
-/* parse.c: fm_surface.parse of the calls. */
+/* parse.c: the functions fm_surface.parse of the calls. */
 enum fm_code fm_responses_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
 enum fm_code fm_input_tokens_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
 enum fm_code fm_compact_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);

@@ -32,7 +32,7 @@ static bool completed(const struct fm_answer *answer) {
     return answer->finished && answer->finish == FM_FINISH_STOP;
 }
 
-/* An item is complete when another one follows. */
+/* An item is complete when another item follows it. */
 static const char *item_status(const struct fm_answer *answer, size_t index) {
     if (index + 1 < answer->part_count || completed(answer)) {
         return "completed";
@@ -40,7 +40,7 @@ static const char *item_status(const struct fm_answer *answer, size_t index) {
     return answer->finished ? "incomplete" : "in_progress";
 }
 
-/* A dialect of reasoning: where its only part lies, and the names of its events. */
+/* A dialect of reasoning: the member that holds its only part, and the names of its events. */
 struct reasoning_words {
     const char *member;
     const char *part_type;
@@ -65,14 +65,14 @@ static const struct reasoning_words *words_of(const struct fm_answer *answer) {
     return &words[answer->request.reasoning_dialect];
 }
 
-/* Whether the item has a part, which is streamed: a call has none, nor has reasoning that is only a state. */
+/* Whether the item has a part that is streamed. A call has none, and neither has reasoning that is only a state. */
 static bool has_content(const struct fm_answer *answer, size_t index) {
     const struct fm_output_part *part = &answer->parts[index];
     bool bare = part->kind == FM_PART_REASONING && fm_answer_part_len(answer, index) == 0;
     return part->kind != FM_PART_CALL && !bare;
 }
 
-/* The text of the part `index`; "" as when it begins. */
+/* Writes the text of the part `index`; "" if the part is written as it begins. */
 static void write_text(const struct fm_answer *answer, size_t index, bool whole, struct fm_json_writer *w) {
     if (whole) {
         fm_answer_write_part(answer, index, w);
@@ -81,7 +81,7 @@ static void write_text(const struct fm_answer *answer, size_t index, bool whole,
     }
 }
 
-/* An item's part; not `whole`: as when it begins. */
+/* Writes an item's part. Not `whole`: the part as it begins. */
 static void write_part(const struct fm_answer *answer, size_t index, bool whole, struct fm_json_writer *w) {
     enum fm_output_kind kind = answer->parts[index].kind;
     bool refusal = kind == FM_PART_REFUSAL;
@@ -141,7 +141,7 @@ static void write_call(const struct fm_answer *answer, size_t index, bool whole,
     write_text(answer, index, whole, w);
 }
 
-/* The item of the part `index`; not `whole`: as when it begins, even if that is at the end of the answer. */
+/* Writes the item of the part `index`. Not `whole`: the item as it begins, even at the end of the answer. */
 static void write_item(const struct fm_answer *answer, size_t index, bool whole, struct fm_json_writer *w) {
     static const struct {
         const char *type;
@@ -219,7 +219,7 @@ static void write_response(const struct fm_answer *answer, enum fm_moment moment
         fm_json_key_null(w, "usage");
     }
     fm_json_key_bool(w, "store", answer->request.store && !answer->lost);
-    /* The echo is members, not a value, but it needs the same commas. */
+    /* Writes the echo. It is a list of members, not a value, but it needs the same commas. */
     fm_json_raw(w, answer->request.echo.data, answer->request.echo.len);
     fm_answer_write_report(answer, moment, w);
     fm_json_object_end(w);
@@ -252,7 +252,7 @@ enum responses_event {
     TERMINAL,
 };
 
-/* The beginning of another item, or the end. */
+/* The next event after an item's end: the beginning of another item, or the end. */
 static int next_item(const struct fm_answer *answer, const struct fm_cursor *cursor) {
     if (cursor->parts_begun < answer->part_count) {
         return ITEM_ADDED;
@@ -263,7 +263,7 @@ static int next_item(const struct fm_answer *answer, const struct fm_cursor *cur
     return answer->finish == FM_FINISH_FAILED ? FAILED : TERMINAL;
 }
 
-/* What follows the beginning of the open item's content, or a delta of it. */
+/* The next event after the beginning of the open item's content, or after a delta of it. */
 static int next_of_content(const struct fm_answer *answer, const struct fm_cursor *cursor) {
     bool call = fm_event_open_part(answer, cursor)->kind == FM_PART_CALL;
     if (fm_event_has_piece(answer, cursor)) {
@@ -272,7 +272,7 @@ static int next_of_content(const struct fm_answer *answer, const struct fm_curso
     if (!fm_event_is_over(answer, cursor)) {
         return FM_EVENT_NONE;
     }
-    if (call && cursor->last == ITEM_ADDED) { /* clients expect a delta, also of a call without arguments */
+    if (call && cursor->last == ITEM_ADDED) { /* clients expect a delta, even for a call without arguments */
         return FM_EVENT_DELTA;
     }
     return call || has_content(answer, fm_event_open_index(cursor)) ? TEXT_DONE : ITEM_DONE;
@@ -286,7 +286,7 @@ static int responses_next(const struct fm_answer *answer, const struct fm_cursor
         if (cursor->last == CREATED && answer->request.background) {
             return QUEUED;
         }
-        return answer->opened ? IN_PROGRESS : next_item(answer, cursor); /* what failed at once is never in progress */
+        return answer->opened ? IN_PROGRESS : next_item(answer, cursor); /* not opened: it failed before it began */
     case ITEM_ADDED:
         if (has_content(answer, fm_event_open_index(cursor))) {
             return PART_ADDED;
@@ -329,8 +329,8 @@ static void write_item_event(const struct fm_answer *answer, struct fm_cursor *c
 }
 
 /*
- * Begins an event about the open item's part, with the part's index: its name is that of words_of for a thought, else
- * content_index. A call has no index of a part.
+ * Begins an event about the open item's part. The event has the part's index, whose name comes from words_of for
+ * reasoning; otherwise it is content_index. A call has no such index.
  */
 static void begin_part(const struct fm_answer *answer, struct fm_cursor *cursor, const char *type,
                        struct fm_json_writer *w) {
@@ -351,13 +351,13 @@ static void write_part_event(const struct fm_answer *answer, struct fm_cursor *c
     fm_json_object_end(w);
 }
 
-/* The words for the open item in its events. */
+/* The names that events use for the open item. */
 struct item_words {
     const char *part_added;
     const char *delta;
     const char *text_done;
     const char *part_done;
-    const char *text; /* the member of text_done that has all of it */
+    const char *text; /* the member of text_done that has the whole text */
 };
 
 static struct item_words item_words_of(const struct fm_answer *answer, const struct fm_cursor *cursor) {

@@ -12,8 +12,8 @@
 /* ---- include ---- */
 
 /*
- * The value of `include` that has an effect. All others are accepted without effect: what they ask for never exists, or
- * is always in the response.
+ * The value of `include` that has an effect. All other values are accepted without effect: what they ask for never
+ * exists, or is always in the response.
  */
 #define INCLUDE_LOGPROBS "message.output_text.logprobs"
 
@@ -128,7 +128,7 @@ static const struct {
     {"frequency_penalty", "0"},     {"top_logprobs", "0"},
 };
 
-/* Members that always have the same value: OpenAI's SDKs require both. */
+/* Members that always have the same value. OpenAI's SDKs require both. */
 static const char fixed[] = "\"service_tier\":\"default\",\"access_programs\":null";
 
 static void write_value_or(struct json_object *value, const char *fallback, struct fm_json_writer *w) {
@@ -175,7 +175,10 @@ static void write_echo(struct json_object *body, const struct fm_asked_format *f
     fm_json_raw(w, fixed, sizeof fixed - 1);
 }
 
-/* The response would be too large: the error names the largest of the members that it repeats. */
+/*
+ * Refuses a request whose response would be too large. The error names the largest of the members that the response
+ * repeats.
+ */
 static enum fm_code reject_large_echo(struct json_object *body, struct fm_error *error) {
     static const char *const large[] = {"instructions", "tools", "text", "response_format"};
     struct fm_path at = {.key = NULL};
@@ -246,8 +249,8 @@ static void write_messages(struct json_object *body, enum fm_purpose purpose, st
 }
 
 /*
- * Writes the messages. If the store must answer first, notes the parts of which they are made then. Also notes what to
- * store.
+ * Writes the messages. If the store must answer first, notes the parts from which they are made later. Also notes what
+ * to store.
  */
 static void note_conversation(struct json_object *body, enum fm_purpose purpose, struct fm_request *request,
                               struct fm_json_writer *job) {

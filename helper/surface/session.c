@@ -1,6 +1,6 @@
 /*
- * The hash that all requests of a conversation share: it covers the messages up to the user's first one, as the engine
- * gets them. It only has to tell conversations apart (base/hash.h).
+ * The hash that all requests of a conversation share. It covers the messages up to the user's first one, in the form in
+ * which the engine gets them. It only has to tell conversations apart (base/hash.h).
  */
 #include "base/hash.h"
 #include "surface/surface.h"
@@ -17,7 +17,7 @@ static const char *after_string(const char *at, const char *end) {
     return at < end ? at + 1 : end;
 }
 
-/* The end of the value that begins at `at`. A value that is no object, list or string ends before a comma. */
+/* The end of the value that begins at `at`. A value that is no object, list or string ends at the next comma. */
 static const char *after_value(const char *at, const char *end) {
     int depth = 0;
     while (at < end) {

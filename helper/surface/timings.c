@@ -1,13 +1,13 @@
-/* How long an answer took, and its rates, under timings.h. */
+/* How long an answer took, and its rates. See timings.h. */
 #include "surface/timings.h"
 
 #include <json-c/json.h>
 
-/* Sums over all choices. */
+/* Sums over all choices of an answer. */
 struct sums {
     struct fm_timings timings;
     int64_t read;    /* tokens of prompts that had to be computed */
-    int64_t decoded; /* tokens of answers, without the first one of each answer */
+    int64_t decoded; /* tokens of answers, without the first token of each answer */
 };
 
 static void add_choice(struct sums *sums, const struct fm_answer *choice) {

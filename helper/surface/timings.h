@@ -7,7 +7,7 @@
 /* Writes the member `timings`, with the sums over all choices: PROTOCOL.md, "Timings". */
 void fm_timings_write(const struct fm_answer *answer, struct fm_json_writer *w);
 
-/* Takes back what fm_timings_write wrote for an answer of one choice; `timings` is that member. */
+/* Reads what fm_timings_write wrote for an answer of one choice; `timings` is that member. */
 void fm_timings_restore(struct fm_answer *answer, struct json_object *timings);
 
 #endif

@@ -1,4 +1,4 @@
-/* Tools and `tool_choice`, for both APIs: rows, checks across fields, and the members of the job. */
+/* Tools and `tool_choice`, for both APIs: the rows, the checks across fields, and the members of the job. */
 #include "surface/tools.h"
 #include "surface/request.h"
 
@@ -63,7 +63,7 @@ enum fm_code fm_check_functions(const struct fm_rule *rule, struct json_object *
     return FM_OK;
 }
 
-/* `tool_choice`: a mode, or an object that names tools; the rule's `words` are the object's types. */
+/* Checks `tool_choice`: a mode, or an object that names tools; the rule's `words` are the object's types. */
 static enum fm_code check_choice(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                                  struct fm_error *error) {
     static const char *const modes[] = {"auto", "none", "required", NULL};
@@ -179,7 +179,7 @@ static size_t tool_count(const struct fm_asked_tools *asked) {
     return asked->list ? json_object_array_length(asked->list) : 0;
 }
 
-/* The object that holds the members of the function in `entry`. */
+/* Returns the object that holds the members of the function in `entry`. */
 static struct json_object *function_of(const struct fm_asked_tools *asked, struct json_object *entry) {
     return asked->nested ? json_object_object_get(entry, "function") : entry;
 }
@@ -192,7 +192,7 @@ static const char *name_in(struct json_object *function) {
     return json_object_get_string(json_object_object_get(function, "name"));
 }
 
-/* The index of the first tool with this name; tool_count() if there is none. */
+/* Returns the index of the first tool with this name; tool_count() if there is none. */
 static size_t find_tool(const struct fm_asked_tools *asked, const char *name) {
     size_t i = 0;
     while (i < tool_count(asked) && strcmp(name_in(tool_at(asked, i)), name) != 0) {

@@ -1,6 +1,6 @@
 /*
- * The tools of a request: `tools` and `tool_choice` of both APIs, which differ in where the members are. The engine
- * decides what a tool's schema may contain (ENGINE.md, Tools). Pure; values are borrowed.
+ * The tools of a request: `tools` and `tool_choice` of both APIs, which have the members in different places. The
+ * engine decides what a tool's schema may contain (ENGINE.md, Tools). Pure; values are borrowed.
  */
 #ifndef FM_SURFACE_TOOLS_H
 #define FM_SURFACE_TOOLS_H
@@ -13,7 +13,8 @@ extern const struct fm_rule fm_responses_tool_rules[];
 extern const struct fm_rule fm_chat_tool_rules[];
 
 /*
- * A list of at least `min` and, if `max` is not 0, at most `max` objects of the type "function", each with `members`.
+ * Checks a list of at least `min` and, if `max` is not 0, at most `max` objects of the type "function", each with
+ * `members`.
  */
 fm_check_fn fm_check_functions;
 
@@ -23,7 +24,7 @@ struct fm_asked_tools {
     struct json_object *list;   /* `tools`; NULL: there are none, and the fields below do not count */
     bool nested;                /* chat: the members of a tool lie in its member `function` */
     const char *mode;           /* "auto", "required" or "none" */
-    bool some;                  /* only some may be called: */
+    bool some;                  /* only some tools may be called, those in the next member */
     bool allowed[FM_TOOLS_MAX]; /* the tools that may be called, if `some` */
 };
 
@@ -34,10 +35,13 @@ struct fm_asked_tools {
 FM_MUST_USE enum fm_code fm_tools_find(struct json_object *body, bool nested, const struct fm_asked_format *format,
                                        struct fm_asked_tools *asked, struct fm_error *error);
 
-/* Notes in `request` what its answer needs to know. Call it after fm_request_begin. */
+/* Notes in `request` what its answer needs to know about the tools. Call it after fm_request_begin. */
 void fm_tools_note(const struct fm_asked_tools *asked, struct fm_request *request);
 
-/* Writes the job's `tools`, `tool_choice` and `parallel_tool_calls`; writes the value of the Response's `tools`. */
+/*
+ * The first writes the job's `tools`, `tool_choice` and `parallel_tool_calls`. The second writes the value of the
+ * Response's `tools`.
+ */
 void fm_tools_write_job(const struct fm_asked_tools *asked, struct fm_json_writer *w);
 void fm_tools_write_echo(const struct fm_asked_tools *asked, struct fm_json_writer *w);
 

@@ -13,7 +13,7 @@
 #define CACHED    "cached_tokens"
 #define REASONING "reasoning_tokens"
 
-/* The sum, which is not known if one of the counts is not. */
+/* Adds two counts. The sum is not known if one of them is not known. */
 static int64_t add_counts(int64_t one, int64_t other) {
     return one < 0 || other < 0 ? FM_UNKNOWN_COUNT : one + other;
 }
@@ -78,13 +78,13 @@ void fm_usage_write_uncounted(const struct fm_usage *usage, struct fm_json_write
     fm_json_array_end(w);
 }
 
-/* A count that is null or absent is not known. */
+/* Reads a count. A count that is null or absent is not known. */
 static int64_t read_count(struct json_object *object, const char *name) {
     struct json_object *value = json_object_object_get(object, name);
     return value ? json_object_get_int64(value) : FM_UNKNOWN_COUNT;
 }
 
-/* A detail that the list names is not known, whatever number is in its place. */
+/* Forgets a detail that the list names: it is not known, whatever number is in its place. */
 static int64_t read_detail(struct json_object *details, const char *name, struct json_object *uncounted) {
     bool listed = false;
     size_t count = json_object_is_type(uncounted, json_type_array) ? json_object_array_length(uncounted) : 0;

@@ -69,7 +69,7 @@ void _exit(int status) {
 
 int clock_gettime(clockid_t clock, struct timespec *now) {
     LARGE_INTEGER ticks;
-    LARGE_INTEGER rate; /* ticks of a second; neither call fails */
+    LARGE_INTEGER rate; /* ticks in a second; neither call fails */
     if (clock == CLOCK_PROCESS_CPUTIME_ID) {
         return read_processor_time(now);
     }
@@ -84,7 +84,7 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
     return 0;
 }
 
-/* Never interrupted; whole milliseconds, rounded up. */
+/* Sleeps for whole milliseconds, rounded up, and is never interrupted. */
 int nanosleep(const struct timespec *time, struct timespec *left) {
     int64_t ms = (int64_t)time->tv_sec * 1000 + (time->tv_nsec + 999999) / 1000000;
     (void)left;

@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <stddef.h>
-#include <stdio.h> /* defines which printf it declares */
+#include <stdio.h> /* decides which printf is declared */
 #include <time.h>
 
 /* Bytes of a path in UTF-8. Windows's own number counts characters. */
@@ -26,16 +26,21 @@ char *strndup(const char *text, size_t len);
 /* As in stdlib.h elsewhere; `overwrite` is not 0. */
 int setenv(const char *name, const char *value, int overwrite);
 
-/* As in unistd.h elsewhere: it runs no exit code. Windows's own runs the exit code of all libraries, without their
- * threads. */
+/*
+ * As in unistd.h elsewhere: it runs no exit handlers. Windows's own _exit runs the exit code of all libraries when
+ * their threads are gone already.
+ */
 #define _exit fm_windows_exit
 _Noreturn void _exit(int status);
 
-/* Names of our own, because a library that is linked into the llama engine has these. */
+/* Uses our own names, because a library that is linked into the llama engine has the usual ones. */
 #define clock_gettime fm_windows_clock_gettime
 #define nanosleep     fm_windows_nanosleep
 
-/* As in time.h elsewhere: of the monotonic clock and the process's; and in whole milliseconds, never interrupted. */
+/*
+ * As in time.h elsewhere. clock_gettime has only the monotonic clock and the process's; nanosleep sleeps whole
+ * milliseconds and is never interrupted.
+ */
 int clock_gettime(clockid_t clock, struct timespec *now);
 int nanosleep(const struct timespec *time, struct timespec *left);
 

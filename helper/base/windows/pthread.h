@@ -1,5 +1,5 @@
 /*
- * The POSIX threads that our code uses, made from what Windows has: a lock without recursion, and a condition, both
+ * The POSIX threads that our code uses, made from functions of Windows: a lock without recursion, and a condition, both
  * without a kernel handle. Functions of platform.h start threads. The compiler finds this file as <pthread.h>.
  */
 #ifndef FM_BASE_WINDOWS_PTHREAD_H
@@ -23,7 +23,7 @@ typedef void pthread_condattr_t;
 
 enum { PTHREAD_CREATE_JOINABLE, PTHREAD_CREATE_DETACHED };
 
-/* Names of our own, because a linked library has the usual ones. */
+/* Uses our own names, because a linked library has the usual ones. */
 #define pthread_mutex_init     fm_windows_mutex_init
 #define pthread_mutex_lock     fm_windows_mutex_lock
 #define pthread_mutex_unlock   fm_windows_mutex_unlock
@@ -35,7 +35,7 @@ enum { PTHREAD_CREATE_JOINABLE, PTHREAD_CREATE_DETACHED };
 #define pthread_cond_destroy   fm_windows_cond_destroy
 #define pthread_join           fm_windows_join
 
-/* As elsewhere; all return 0. Nothing has to be destroyed. */
+/* These work as elsewhere; all return 0. Nothing has to be destroyed. */
 int pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *none);
 int pthread_mutex_lock(pthread_mutex_t *mutex);
 int pthread_mutex_unlock(pthread_mutex_t *mutex);
@@ -46,7 +46,7 @@ int pthread_cond_signal(pthread_cond_t *cond);
 int pthread_cond_broadcast(pthread_cond_t *cond);
 int pthread_cond_destroy(pthread_cond_t *cond);
 
-/* `result` is NULL. */
+/* `result` must be NULL. */
 int pthread_join(pthread_t thread, void **result);
 
 #endif

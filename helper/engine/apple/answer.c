@@ -48,7 +48,7 @@ static enum fm_code plan(struct fm_apple_run *run) {
     return code == FM_OK && job->format.kind == FM_FORMAT_JSON_SCHEMA ? prepare_format(run) : code;
 }
 
-/* Makes the transcript of the messages that the job has now, and counts it. */
+/* Makes a transcript from the messages that the job has now, and counts its tokens. */
 static enum fm_code fit(void *state, size_t reserve, struct fm_error *error) {
     struct fm_apple_run *run = state;
     struct fm_buf whole;
@@ -76,7 +76,7 @@ static enum fm_code fit(void *state, size_t reserve, struct fm_error *error) {
     return FM_OK;
 }
 
-/* Where tokens can't be counted, nobody knows what fits. */
+/* If tokens can't be counted, it is not known what fits into the context. */
 static enum fm_code check_counting(struct fm_apple_run *run) {
     const char *param = run->job->count_only ? "max_tokens" : run->job->truncation.asked ? "truncation" : NULL;
     if (run->apple->counts || !param) {
@@ -96,7 +96,7 @@ static enum fm_reason check_answer(struct fm_apple_run *run, const struct fm_buf
     fm_buf_init(&why, FM_SCHEMA_ERROR_MAX);
     enum fm_reason reason = FM_REASON_NONE;
     if (!fm_guide_check_text(job->format.schema, text->data, text->len, &why)) {
-        run->apple->stuck = true; /* a thread still checks it, and uses memory */
+        run->apple->stuck = true; /* a thread still checks the answer, and uses its memory */
     }
     static const char unchecked[] = FM_GUIDE_UNCHECKED;
     bool known = why.len < sizeof unchecked - 1 || memcmp(why.data, unchecked, sizeof unchecked - 1) != 0;
@@ -136,7 +136,10 @@ static enum fm_reason answer_freely(struct fm_apple_run *run) {
 
 /* ---- the whole job ---- */
 
-/* The library does not say whether the token limit ended an answer: it did if the answer has as many tokens. */
+/*
+ * The library does not report that the token limit ended an answer. So an answer that has as many tokens as the limit
+ * counts as ended by it.
+ */
 static enum fm_reason count_output(struct fm_apple_run *run, enum fm_reason reason) {
     int64_t cached =
         run->input == FM_UNCOUNTED ? FM_UNCOUNTED : 0; /* each job has a new session, which reads all input again */

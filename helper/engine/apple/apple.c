@@ -2,11 +2,12 @@
  * fm-engine-apple: Apple's Foundation Models, through Apple's C bindings (bindings.h). It has one model, and one job at
  * a time (inbox.h). Two variables of the environment set it up:
  *
- *     FM_ENGINE_APPLE_LIBRARY     the path of the library; else it is looked for beside the program, and in the app's
- *                                 Frameworks
+ *     FM_ENGINE_APPLE_LIBRARY     the path of the library; if it is not set, the library is looked for beside the
+ *                                 program, and in the app's Frameworks
  *     FM_ENGINE_APPLE_GUARDRAILS  permissive   (Apple's guardrails for changes of given texts, which let more through)
  *
- * An engine whose library does not stop what it was told to stop ends, after its job: FM_APPLE_EXIT_STUCK.
+ * If the library does not stop a task that it was told to stop, the engine ends after its job, with
+ * FM_APPLE_EXIT_STUCK.
  */
 #include "base/platform.h"
 #include "engine/apple/engine.h"
@@ -22,7 +23,7 @@
 #define LIBRARY             "libFoundationModels.dylib"
 #define OLDEST_MACOS        26
 #define FM_APPLE_EXIT_STUCK EX_TEMPFAIL
-#define NOT_READY_TTL_MS    30000 /* a download of macOS ends some time */
+#define NOT_READY_TTL_MS    30000 /* macOS may be downloading the model, which ends at some time */
 #define PATH_SIZE           4096
 
 enum { USE_GENERAL = 0, GUARDRAILS_DEFAULT = 0, GUARDRAILS_PERMISSIVE = 1 };
@@ -35,7 +36,7 @@ static enum fm_code unavailable(struct fm_error *error, const char *reason_code,
     return FM_UNAVAILABLE;
 }
 
-/* False where no path fits. */
+/* False: no path fits. */
 static bool find_library(char path[PATH_SIZE]) {
     const char *set = getenv("FM_ENGINE_APPLE_LIBRARY");
     char folder[PATH_SIZE - 64];
@@ -57,7 +58,7 @@ static bool has_library_set(void) {
     return set && set[0];
 }
 
-/* The library is open and there is a model object, whether or not the model can be used. */
+/* Whether the library is open and there is a model object. The model may still be unavailable. */
 static enum fm_code open_library(struct fm_apple *apple, struct fm_error *error) {
     const char *guardrails = getenv("FM_ENGINE_APPLE_GUARDRAILS");
     char path[PATH_SIZE];
@@ -137,7 +138,7 @@ static void serve_apple(void *state, struct fm_kit *kit) {
         fm_kit_job_finish(job, reason, &error);
     }
     if (apple->stuck) {
-        _exit(FM_APPLE_EXIT_STUCK); /* threads of the library still use what a normal end would free */
+        _exit(FM_APPLE_EXIT_STUCK); /* threads of the library still use memory that a normal end would free */
     }
 }
 
@@ -155,7 +156,8 @@ int main(int argc, char *argv[]) {
         .slots = 1,
         .features = FM_FEATURE_TOOLS | FM_FEATURE_INPUT_TOKENS | FM_FEATURE_TRUNCATION | FM_FEATURE_SEEDS |
                     FM_FEATURE_STOPS |
-                    (fm_grammar_supported() ? FM_FEATURE_STRUCTURED_OUTPUT : 0u), /* llguidance checks whole answers */
+                    /* llguidance is used to check complete answers */
+                    (fm_grammar_supported() ? FM_FEATURE_STRUCTURED_OUTPUT : 0u),
         .platforms = FM_ON_MACOS,
         .needs_services = true,
         .state = &the_apple,

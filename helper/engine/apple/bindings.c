@@ -9,7 +9,7 @@
 
 static const struct {
     const char *symbol;
-    size_t offset; /* where the pointer is in struct fm_apple_api */
+    size_t offset; /* offset of the pointer in struct fm_apple_api */
 } rows[] = {FM_APPLE_CALLS(ROW)};
 
 static const char *find_functions(void *library, struct fm_apple_api *api) {

@@ -4,16 +4,16 @@
  *
  * Rules for all of it, found in its source:
  *  1. Callbacks come on threads of Swift's pool. They copy the data for the engine thread, and return. Texts are only
- *     valid during the callback; it calls no function of the library.
- *  2. A task has one last callback: an error, an answer, or (a stream) status 0 with NULL. `user` lives until then,
- * after a cancel too.
- *  3. The caller owns every reference that is returned or passed, and calls `release` on it once. Strings:
- * `free_string`.
+ *     valid during the callback. A callback must not call a function of the library.
+ *  2. A task has one last callback: an error, an answer, or (for a stream) status 0 with NULL. `user` must live until
+ *     that callback, even after a cancel.
+ *  3. The caller owns every reference that is returned or passed, and calls `release` on it once. Strings are freed
+ *     with `free_string`.
  *  4. `release` cancels a stream, `cancel` a task.
- *  5. The texts of a stream are snapshots: each has all of the answer so far.
+ *  5. The texts of a stream are snapshots: each one contains the whole answer so far.
  *  6. A tool's callback has no `user`.
- *  7. It runs before the library waits for its result, so a `tool_finish` inside of it is lost; and that wait ignores a
- *     cancel.
+ *  7. A tool's callback runs before the library waits for the tool's result, so a `tool_finish` inside of the callback
+ *     is lost. The wait ignores a cancel.
  *  8. Strings end at their first NUL.
  */
 #ifndef FM_ENGINE_APPLE_BINDINGS_H

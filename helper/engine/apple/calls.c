@@ -1,6 +1,7 @@
 /*
- * Calls of tools. What the model called by itself has come as callbacks; where it has to call one, it writes the name
- * of the call and then its arguments, each by a schema. Arguments are told as the host's schema wants them.
+ * Calls of tools. If the model calls tools by itself, the calls come as callbacks. If it has to call one, it first
+ * writes the tool's name and then the arguments, each by a schema. Arguments are reported in the form of the host's
+ * schema.
  */
 #include "engine/apple/run.h"
 #include "engine/guide/guide.h"
@@ -36,7 +37,7 @@ enum fm_code fm_apple_prepare_calls(struct fm_apple_run *run) {
     return code;
 }
 
-/* FM_INTERNAL: the arguments break the schema of a strict tool. */
+/* Checks the arguments of a strict tool. FM_INTERNAL: they do not match its schema. */
 static enum fm_code check_arguments(struct fm_apple_run *run, size_t index, const struct fm_buf *arguments) {
     const struct fm_tool *tool = &run->job->tools[index];
     enum fm_code code = FM_OK;
@@ -46,7 +47,7 @@ static enum fm_code check_arguments(struct fm_apple_run *run, size_t index, cons
     }
     fm_buf_init(&why, FM_SCHEMA_ERROR_MAX);
     if (!fm_guide_check_text(tool->parameters, arguments->data, arguments->len, &why)) {
-        run->apple->stuck = true; /* a thread goes on with the check, and takes memory */
+        run->apple->stuck = true; /* a thread still checks the arguments, and uses memory */
     }
     if (why.len > 0) {
         code =
@@ -56,7 +57,7 @@ static enum fm_code check_arguments(struct fm_apple_run *run, size_t index, cons
     return code;
 }
 
-/* The call of tool `index`, with its arguments as the library wrote them (JSON). */
+/* Sends the call of tool `index`; `json` has its arguments as the library wrote them. */
 static enum fm_reason tell_call(struct fm_apple_run *run, size_t index, const struct fm_apple_schema *schema,
                                 const char *json) {
     struct fm_buf arguments;
@@ -91,7 +92,7 @@ enum fm_reason fm_apple_tell_calls(struct fm_apple_run *run) {
     return reason ? reason : FM_REASON_STOP;
 }
 
-/* The schema of a call's name. */
+/* Makes the schema of the name in a call. */
 static struct json_object *name_schema(const struct fm_kit_job *job) {
     struct json_object *schema = json_tokener_parse(
         "{\"title\":\"Call\",\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"enum\":[]}},"
@@ -106,7 +107,7 @@ static struct json_object *name_schema(const struct fm_kit_job *job) {
     return schema;
 }
 
-/* The tool whose name is in {"name":NAME}; NO_TOOL: no such tool may be called. */
+/* Finds the tool whose name is in {"name":NAME}; NO_TOOL: there is no such tool, or it may not be called. */
 static size_t tool_in(const struct fm_kit_job *job, const struct fm_buf *answer) {
     struct json_tokener *tokener = json_tokener_new();
     struct json_object *value = tokener ? json_tokener_parse_ex(tokener, answer->data, (int)answer->len) : NULL;

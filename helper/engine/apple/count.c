@@ -1,4 +1,6 @@
-/* Counts tokens with the model's tokenizer, which macOS offers since 26.4. If it can't count, no number is guessed. */
+/*
+ * Counts tokens with the model's tokenizer, which macOS offers since 26.4. If macOS can't count, no number is guessed.
+ */
 #include "engine/apple/engine.h"
 #include "engine/apple/status.h"
 #include "protocol/json_writer.h"
@@ -7,7 +9,7 @@
 
 #define TRANSCRIPT_MAX (64u << 20)
 
-/* The error that the bindings make where macOS is too old: its domain is theirs. */
+/* The error that the bindings make if macOS is too old. The domain is that of the bindings. */
 static bool cannot_count(const struct fm_apple_task *task) {
     return task->status == FM_APPLE_UNKNOWN && strstr(task->why.data ? task->why.data : "", "TokenCount:-1");
 }
@@ -53,9 +55,9 @@ enum fm_code fm_apple_count(struct fm_apple *apple, const struct fm_kit_job *job
     return code;
 }
 
-/* Writes `whole` with one more entry, an answer, to `longer`. */
+/* Writes `whole`, with an answer as one more entry, to `longer`. */
 static bool add_answer(const struct fm_buf *whole, const char *text, size_t len, struct fm_buf *longer) {
-    static const char end[] = "]}}";       /* ends the entries, "transcript" and the whole: nothing follows */
+    static const char end[] = "]}}";       /* closes the entries, "transcript" and the whole object */
     size_t body = whole->len - sizeof end; /* `end` includes a NUL */
     bool empty = body == 0 || whole->data[body - 1] == '[';
     fm_buf_append(longer, whole->data, body);
@@ -70,7 +72,7 @@ static bool add_answer(const struct fm_buf *whole, const char *text, size_t len,
     return !longer->failed;
 }
 
-/* By how many tokens `whole` grows with an answer's entry. */
+/* Counts by how many tokens `whole` grows with an answer's entry. */
 static int64_t growth(struct fm_apple *apple, const struct fm_kit_job *job, const struct fm_buf *whole, int64_t input,
                       const char *text, size_t len) {
     struct fm_buf longer;

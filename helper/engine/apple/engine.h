@@ -14,14 +14,15 @@ struct fm_apple {
     int64_t context_length; /* tokens */
     bool counts;            /* this macOS can count tokens */
     int64_t entry_tokens;   /* tokens of an answer's entry in a transcript, without its text */
-    bool stuck;             /* a task did not end: nothing that it uses may be touched, and the process has to end */
+    bool stuck;             /* a task did not end: its memory must not be touched, and the process has to end */
 };
 
 /* ---- count.c ---- */
 
 /*
- * Counts the tokens of a transcript (JSON, NUL-terminated). FM_UNCOUNTED if this macOS can't count, or not this
- * transcript. FM_CANCELLED: `job` was aborted meanwhile, or apple->stuck. `job` may be NULL. Blocks.
+ * Counts the tokens of a transcript (JSON, NUL-terminated). The number is FM_UNCOUNTED if this macOS can't count at
+ * all, or can't count this transcript. FM_CANCELLED: `job` was aborted meanwhile, or apple->stuck is set. `job` may be
+ * NULL. Blocks.
  */
 FM_MUST_USE enum fm_code fm_apple_count(struct fm_apple *apple, const struct fm_kit_job *job, const char *json,
                                         int64_t *tokens, struct fm_error *error);
@@ -30,15 +31,18 @@ FM_MUST_USE enum fm_code fm_apple_count(struct fm_apple *apple, const struct fm_
 void fm_apple_calibrate(struct fm_apple *apple);
 
 /*
- * The tokens of an answer's text (`len` bytes): by how many `whole`, a transcript of `input` tokens, grows with it.
- * FM_UNCOUNTED if the tokens can't be counted.
+ * Returns the tokens of an answer's text (`len` bytes): by how many tokens the answer makes `whole` longer, which has
+ * `input` tokens. FM_UNCOUNTED if the tokens can't be counted.
  */
 int64_t fm_apple_count_answer(struct fm_apple *apple, const struct fm_kit_job *job, const struct fm_buf *whole,
                               int64_t input, const char *text, size_t len);
 
 /* ---- answer.c ---- */
 
-/* Does a job up to its reason; `error` is filled for FM_REASON_ERROR. The caller checks apple->stuck afterwards. */
+/*
+ * Does a job and returns why it ended; `error` is filled for FM_REASON_ERROR. The caller checks apple->stuck
+ * afterwards.
+ */
 enum fm_reason fm_apple_answer(struct fm_apple *apple, struct fm_kit_job *job, struct fm_error *error);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Callbacks of the library's threads, and how the engine thread gets what they left. The lock is held for the time of a
- * copy, and never while the library or the kit is called. So a callback waits for no output of ours.
+ * The callbacks on the library's threads, and how the engine thread gets their data. The lock is held only for the time
+ * of a copy, and never while the library or the kit is called. So a callback never waits for our output.
  */
 #include "engine/apple/inbox.h"
 #include "base/clock.h"
@@ -68,7 +68,10 @@ static void end_locked(struct fm_apple_task *task, int status, const char *why, 
     task->ended = true;
 }
 
-/* Notes what a snapshot adds. A snapshot with nothing new is ignored, as is one that comes after a call of a tool. */
+/*
+ * Notes what a snapshot adds. A snapshot without new text is ignored, and so is a snapshot that comes after a tool
+ * call.
+ */
 static void add_snapshot_locked(struct fm_apple_task *task, const char *text, size_t len) {
     size_t had = task->text.len;
     if (inbox.called) {
@@ -138,7 +141,10 @@ bool fm_apple_next_piece(struct fm_apple_task *task, struct fm_buf *piece, bool 
 
 /* ---- tools ---- */
 
-/* One call more than an answer may have is never finished, so its task does not end, and the engine ends (task.h). */
+/*
+ * If an answer has more calls than allowed, the last call gets no result. So its task does not end, and the engine ends
+ * (task.h).
+ */
 static void note_call(unsigned tool, fm_apple_ref arguments, unsigned call) {
     pthread_mutex_lock(&inbox.lock);
     inbox.called = true;
@@ -158,7 +164,7 @@ size_t fm_apple_take_calls(struct fm_apple_call *calls) {
     return count;
 }
 
-/* A function for each tool of a job: only by the function that is called do we know which tool is meant. */
+/* There is a separate function for each tool of a job, because only the called function shows which tool is meant. */
 #define TRAMPOLINE(high, low)                                                                                          \
     static void on_call_##high##low(fm_apple_ref arguments, unsigned call) {                                           \
         note_call(0x##high##low, arguments, call);                                                                     \

@@ -1,4 +1,4 @@
-/* A job's sampling and limit as Apple's library takes them. */
+/* Writes a job's sampling and token limit in the form of Apple's library. */
 #include "engine/apple/options.h"
 #include "protocol/json_writer.h"
 
@@ -7,7 +7,7 @@
 
 #define GREEDY_BELOW 1e-8 /* ENGINE.md: such a temperature may be greedy */
 
-/* Strings of the library's end at a NUL. */
+/* The library's strings end at a NUL. */
 static bool has_nul(const char *text, size_t len) {
     return text && memchr(text, '\0', len) != NULL;
 }
@@ -65,10 +65,10 @@ void fm_apple_options(const struct fm_kit_job *job, struct fm_buf *options) {
         fm_json_object_begin(&w);
         fm_json_key_str(&w, "mode", greedy ? "greedy" : "random");
         if (!greedy) {
-            fm_json_key_double(&w, "top_p", top_p); /* without one the library drops the seed */
+            fm_json_key_double(&w, "top_p", top_p); /* without top_p the library drops the seed */
         }
         if (!greedy && job->has_seed) {
-            fm_json_key_int(&w, "seed", job->seed & INT64_MAX); /* an unsigned number is read; others are dropped */
+            fm_json_key_int(&w, "seed", job->seed & INT64_MAX); /* the library drops a negative number */
         }
         fm_json_object_end(&w);
     }

@@ -1,4 +1,4 @@
-/* Which settings of a job, besides its conversation, Apple's model supports, and which it does not. Pure. */
+/* Which settings of a job Apple's model supports, besides the conversation. Pure. */
 #ifndef FM_ENGINE_APPLE_OPTIONS_H
 #define FM_ENGINE_APPLE_OPTIONS_H
 
@@ -10,7 +10,7 @@
  */
 FM_MUST_USE enum fm_code fm_apple_check(const struct fm_kit_job *job, struct fm_error *error);
 
-/* Appends the options of the job as the library takes them: JSON, NUL-terminated. */
+/* Appends the job's options in the form of the library: JSON, NUL-terminated. */
 void fm_apple_options(const struct fm_kit_job *job, struct fm_buf *options);
 
 #endif

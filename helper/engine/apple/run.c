@@ -1,6 +1,7 @@
 /*
- * A session of the library and its one task, from the start to the last callback. Free text is told as it comes, until
- * there is a call: after that the library may say more, because it was given results that nobody computed.
+ * A session of the library and its one task, from the start to the last callback. Free text is passed on as it comes,
+ * until the model calls a tool. Text after a call is not passed on, because it is based on results that nobody
+ * computed.
  */
 #include "engine/apple/run.h"
 #include "engine/apple/status.h"
@@ -50,7 +51,7 @@ static bool make_session(struct fm_apple_run *run) {
     return true;
 }
 
-/* With a schema (JSON, NUL-terminated) the answer comes whole, else as a stream. */
+/* Starts the task. With a schema (JSON, NUL-terminated) the answer comes at once, otherwise as a stream. */
 static bool start_task(struct fm_apple_run *run, const char *schema) {
     const struct fm_apple_api *api = run->api;
     fm_apple_task_init(&run->task);
@@ -125,7 +126,7 @@ static enum fm_reason follow_task(struct fm_apple_run *run) {
     }
 }
 
-/* How the task ended, if neither we nor a call of a tool ended it. */
+/* Reports how the task ended, if neither we nor a tool call ended it. */
 static enum fm_reason task_end(struct fm_apple_run *run, bool by_tool_schema) {
     if (run->task.no_memory) {
         return fm_apple_no_memory(run);
@@ -164,7 +165,7 @@ enum fm_reason fm_apple_ask(struct fm_apple_run *run, struct json_object *schema
     reason = reason ? reason : called ? fm_apple_tell_calls(run) : task_end(run, of_tool);
     if (!called && !schema) {
         fm_buf_append(&run->answer, run->task.text.data,
-                      run->task.told); /* the text that was passed on: its tokens are counted */
+                      run->task.told); /* keeps the text that was passed on, because its tokens are counted */
     } else if (!reason) {
         char *json = run->task.content ? run->api->content_json(run->task.content) : NULL;
         fm_buf_reset(&run->answer);

@@ -1,4 +1,4 @@
-/* One job on its way through the library: what the files of an answer share. Only they include this. Engine thread. */
+/* The state of one job during its answer, which the files for answers share. Only they include this. Engine thread. */
 #ifndef FM_ENGINE_APPLE_RUN_H
 #define FM_ENGINE_APPLE_RUN_H
 
@@ -7,7 +7,7 @@
 
 #define FM_APPLE_TRANSCRIPT_MAX (64u << 20) /* bytes */
 
-/* All memory that a task of the library may use is in here, and stays unchanged if the task does not end. */
+/* All memory that a task of the library may use is in here. It stays unchanged if the task does not end. */
 struct fm_apple_run {
     struct fm_apple *apple;
     const struct fm_apple_api *api;
@@ -33,7 +33,7 @@ struct fm_apple_run {
 
 /* ---- run.c ---- */
 
-/* FM_INTERNAL into run->error. Both return FM_REASON_ERROR, so that a failing function ends in one statement. */
+/* Fill run->error with FM_INTERNAL. Both return FM_REASON_ERROR, so that a failing function ends in one statement. */
 enum fm_reason fm_apple_failed(struct fm_apple_run *run, const char *detail);
 enum fm_reason fm_apple_no_memory(struct fm_apple_run *run);
 
@@ -46,13 +46,13 @@ FM_MUST_USE enum fm_reason fm_apple_ask(struct fm_apple_run *run, struct json_ob
 
 /* ---- calls.c ---- */
 
-/* Looks at the schemas of the tools that an answer may have to call, and tells the model of the tools. */
+/* Checks the schemas of the tools that an answer may have to call, and describes the tools to the model. */
 FM_MUST_USE enum fm_code fm_apple_prepare_calls(struct fm_apple_run *run);
 
-/* Tells what the model called by itself, before it got an answer to any of it. */
+/* Sends the calls that the model made by itself, before it got a result for any of them. */
 FM_MUST_USE enum fm_reason fm_apple_tell_calls(struct fm_apple_run *run);
 
-/* The answer has to be a call: which one, then its arguments. Blocks. */
+/* Makes the model call a tool: asks first for the tool's name, then for the arguments. Blocks. */
 FM_MUST_USE enum fm_reason fm_apple_call_tool(struct fm_apple_run *run);
 
 #endif

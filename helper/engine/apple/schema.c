@@ -31,7 +31,7 @@ static bool is_named(const struct fm_apple_work *work, const char *name) {
     return found;
 }
 
-/* Makes a name of the letters, digits and "_" in `wish`, with a number if another object has that name. */
+/* Makes a name from the letters, digits and "_" in `wish`. If another object has that name, a number is added. */
 static void make_name(const struct fm_apple_work *work, const char *wish, char name[FM_APPLE_NAME_SIZE]) {
     char base[FM_APPLE_NAME_SIZE - 8];
     size_t len = 0;
@@ -65,7 +65,7 @@ static bool add_property(struct fm_apple_work *work, struct json_object *made, c
                          struct json_object *schema, const struct fm_apple_place *place, bool required) {
     struct fm_apple_place at = fm_apple_below(place, key, "properties.%s", key);
     if (fm_apple_only_null(work->root, schema)) {
-        return true; /* nothing to write: if the property is required, it becomes null afterwards */
+        return true; /* nothing is written; if the property is required, it becomes null afterwards */
     }
     struct json_object *value = convert(work, schema, &at);
     if (!value) {
@@ -134,7 +134,7 @@ static struct json_object *make_object(struct fm_apple_work *work, struct json_o
     return made;
 }
 
-/* A reference to the object, which becomes a definition the first time. */
+/* Makes a reference to the object, which becomes a definition at the first reference. */
 static struct json_object *convert_object(struct fm_apple_work *work, struct json_object *schema,
                                           const struct fm_apple_place *place) {
     for (size_t i = 0; i < work->count; i++) {
@@ -182,7 +182,7 @@ static struct json_object *convert_array(struct fm_apple_work *work, struct json
     return made;
 }
 
-/* A bound of the type, where the draft's exclusive one is of integers. */
+/* Adds a bound. The dialect has only inclusive bounds, so an exclusive bound of integers is moved by `step`. */
 static void add_bound(struct json_object *made, struct json_object *schema, const char *name, const char *exclusive,
                       int64_t step) {
     struct json_object *bound = fm_apple_member(schema, name);
@@ -213,7 +213,7 @@ static struct json_object *convert_scalar(const char *type, struct json_object *
     return made;
 }
 
-/* `enum` and `const`: of strings; a null among them was seen by who asked for the value. */
+/* Converts `enum` and `const` of strings. The caller has handled a null among them already. */
 static struct json_object *convert_choice(struct fm_apple_work *work, struct json_object *list,
                                           struct json_object *constant, const struct fm_apple_place *place) {
     struct json_object *choices = json_object_new_array();
@@ -241,7 +241,7 @@ static struct json_object *drop_branches(struct json_object *branches) {
     return NULL;
 }
 
-/* Makes a choice between branches, which are taken over; a single branch is returned itself. */
+/* Makes a choice between branches, which it takes over. A single branch is returned itself. */
 static struct json_object *join_branches(struct fm_apple_work *work, struct json_object *branches,
                                          const struct fm_apple_place *place) {
     struct json_object *made = NULL;
@@ -258,7 +258,7 @@ static struct json_object *join_branches(struct fm_apple_work *work, struct json
     return made;
 }
 
-/* The branches that are not null. */
+/* Converts the branches that are not null. */
 static struct json_object *convert_branches(struct fm_apple_work *work, struct json_object *list, const char *keyword,
                                             const struct fm_apple_place *place) {
     struct json_object *branches = json_object_new_array();

@@ -1,5 +1,6 @@
 /*
- * A JSON schema in the dialect that Apple's library reads, and its answer back in the host's.
+ * Translates a JSON schema to the dialect that Apple's library reads, and its answer back to the form of the host's
+ * schema.
  *
  * The dialect: each object has a `title`, lists its properties in `x-order`, and allows no others; objects inside it
  * are in `$defs`. It has strings (`enum`), numbers (`minimum`, `maximum`), booleans, arrays (`minItems`, `maxItems`)
@@ -19,16 +20,16 @@ struct json_object;
 
 struct fm_apple_schema {
     struct json_object *root;   /* in Apple's dialect: an object */
-    struct json_object *source; /* the host's; borrowed */
+    struct json_object *source; /* the host's schema; borrowed */
     bool wrapped;               /* the answer is the only property of `root` */
     struct fm_buf report;       /* schema_report of job.accepted */
 };
 
 /*
- * Translates `source` (borrowed; it outlives `schema`), whose root gets the title `title`. If the dialect lacks a
- * keyword, that is an error if `strict`; otherwise the keyword is left out and reported as `checked`: answers come
- * whole, so they can be checked before any of them is sent. FM_INVALID_REQUEST, with `elsewhere` and the path, which
- * begins with `at`: the dialect can't express a part of the schema. On failure nothing is left to free.
+ * Translates `source` (borrowed; it outlives `schema`), whose root gets the title `title`. A keyword that the dialect
+ * lacks is an error if `strict`. Otherwise it is left out and reported as `checked`: an answer comes whole, so it can
+ * be checked before it is sent. FM_INVALID_REQUEST, with `elsewhere` and the path, which begins with `at`: the dialect
+ * can't express a part of the schema. On failure nothing is left to free.
  */
 FM_MUST_USE enum fm_code fm_apple_schema_make(struct json_object *source, const char *title, bool strict,
                                               const char *at, struct fm_apple_schema *schema, struct fm_error *error);

@@ -92,8 +92,8 @@ bool fm_apple_only_null(struct json_object *root, struct json_object *schema) {
 }
 
 /*
- * The schema that describes an object or array: after following $refs, an allOf of one, and a choice between it and
- * null.
+ * Returns the schema that describes an object or array. Follows each $ref, an allOf with one schema, and a choice
+ * between one schema and null.
  */
 static struct json_object *shape(struct json_object *root, struct json_object *schema) {
     for (int i = 0; i < REFS_MAX; i++) {

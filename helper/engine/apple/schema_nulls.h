@@ -1,4 +1,6 @@
-/* Where a schema allows null, which Apple's dialect does not have, and its answer with the nulls put back. Pure. */
+/*
+ * Finds where a schema allows null, which Apple's dialect does not have, and puts the nulls back into an answer. Pure.
+ */
 #ifndef FM_ENGINE_APPLE_SCHEMA_NULLS_H
 #define FM_ENGINE_APPLE_SCHEMA_NULLS_H
 
@@ -7,8 +9,8 @@
 #define FM_APPLE_WRAPPED "value" /* the property that holds an answer which is not an object */
 
 /*
- * The schema that the `$ref` of `schema` leads to, or `schema` itself if it has none; NULL: the `$ref` is no path in
- * `root`, or there are too many in a chain. Borrowed.
+ * Returns the schema that the `$ref` of `schema` leads to, or `schema` itself if it has no `$ref`. NULL: the `$ref` is
+ * no path in `root`, or the chain of them is too long. Borrowed.
  */
 struct json_object *fm_apple_resolve(struct json_object *root, struct json_object *schema);
 

@@ -1,4 +1,4 @@
-/* The table of keywords, what is done with them, and the paths of places: helpers for the walk over a schema. */
+/* Helpers for the walk over a schema: the table of keywords, what is done with each, and the paths of places. */
 #include "engine/apple/schema_work.h"
 #include "protocol/json_writer.h"
 
@@ -109,7 +109,7 @@ bool fm_apple_look_at_keywords(struct fm_apple_work *work, struct json_object *s
                                const struct fm_apple_place *place) {
     for (size_t i = 0; i < FM_APPLE_KEYWORDS; i++) {
         struct json_object *value = fm_apple_member(schema, keywords[i].name);
-        bool whole = json_object_is_type(value, json_type_int); /* beside type integer it is a bound of the dialect */
+        bool whole = json_object_is_type(value, json_type_int); /* with type integer: a bound of the dialect */
         bool bound = whole && strncmp(keywords[i].name, "exclusive", 9) == 0;
         if (!value || (bound && fm_apple_member(schema, "type") &&
                        json_object_is_type(fm_apple_member(schema, "type"), json_type_string) &&
@@ -130,7 +130,7 @@ void fm_apple_write_report(const struct fm_apple_work *work, struct fm_buf *repo
     fm_json_object_begin(&w);
     fm_json_key(&w, "enforced");
     fm_json_array_begin(&w);
-    for (size_t i = 0; i < FM_APPLE_KEYWORDS; i++) { /* sorted, because the table is */
+    for (size_t i = 0; i < FM_APPLE_KEYWORDS; i++) { /* sorted, because the table is sorted */
         if (work->taken[i] && keywords[i].fate == TAKEN) {
             fm_json_str(&w, keywords[i].name);
         }

@@ -10,15 +10,15 @@
 
 struct json_object;
 
-#define FM_APPLE_OBJECTS_MAX 256 /* objects in a schema: each is a definition */
+#define FM_APPLE_OBJECTS_MAX 256 /* the most objects in a schema; each one is a definition */
 #define FM_APPLE_NAME_SIZE   64
 #define FM_APPLE_KEYWORDS    43u
 
 struct fm_apple_work {
     struct json_object *root;
-    struct json_object *definitions; /* of the dialect, by name */
+    struct json_object *definitions; /* definitions in the dialect, by name */
     struct json_object *objects[FM_APPLE_OBJECTS_MAX];
-    char names[FM_APPLE_OBJECTS_MAX][FM_APPLE_NAME_SIZE]; /* "" for the root, which is not a definition */
+    char names[FM_APPLE_OBJECTS_MAX][FM_APPLE_NAME_SIZE]; /* "" for the root, because it is not a definition */
     size_t count;
     bool strict;
     bool taken[FM_APPLE_KEYWORDS];
@@ -34,7 +34,7 @@ struct fm_apple_place {
     const char *name;
 };
 
-/* The member of an object; NULL: there is none, or `schema` is no object. Borrowed. */
+/* Returns the member of an object; NULL: there is none, or `schema` is no object. Borrowed. */
 struct json_object *fm_apple_member(struct json_object *schema, const char *name);
 
 /* Fails with FM_INVALID_REQUEST for the keyword at the place ("": for the whole place). Returns NULL, like a failed
@@ -42,7 +42,7 @@ struct json_object *fm_apple_member(struct json_object *schema, const char *name
 struct json_object *fm_apple_schema_refuse(struct fm_apple_work *work, const struct fm_apple_place *place,
                                            const char *keyword, const char *what);
 
-/* A place inside of another, whose objects are called `name`. A path that does not fit is cut. */
+/* Returns a place inside of another place; an object there would be called `name`. A path that does not fit is cut. */
 FM_PRINTF(3, 4)
 struct fm_apple_place fm_apple_below(const struct fm_apple_place *parent, const char *name, const char *fmt, ...);
 
@@ -50,8 +50,8 @@ struct fm_apple_place fm_apple_below(const struct fm_apple_place *parent, const 
 FM_MUST_USE bool fm_apple_check_later(struct fm_apple_work *work, const struct fm_apple_place *place, const char *name);
 
 /*
- * Notes which keywords the schema has, and what is done with them. False, with the error, if fm_apple_check_later
- * returns false.
+ * Notes which keywords the schema has, and what to do with each. False, with the error, if fm_apple_check_later returns
+ * false.
  */
 FM_MUST_USE bool fm_apple_look_at_keywords(struct fm_apple_work *work, struct json_object *schema,
                                            const struct fm_apple_place *place);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define RATE_MS                                                                                                        \
-    60000 /* the library does not say how long; Apple's limit for apps in the background is one of minutes */
+    60000 /* the library does not say how long to wait; Apple's limits for apps in the background last minutes */
 
 static const struct {
     int reason;
@@ -31,7 +31,7 @@ enum fm_code fm_apple_unavailable(int reason, struct fm_error *error) {
 static const struct {
     int status;
     enum fm_code code;
-    enum fm_reason after_output; /* how the job ends after output; FM_REASON_ERROR: as before output */
+    enum fm_reason after_output; /* how the job ends if there was output; FM_REASON_ERROR: the same as without output */
     const char *reason_code;     /* NULL: none */
     bool elsewhere;
     int64_t retry_ms;
@@ -58,7 +58,7 @@ static const struct {
     {FM_APPLE_ARGUMENT, FM_INTERNAL, FM_REASON_ERROR, NULL, false, 0, "Apple's library was called with no object"},
 };
 
-/* "Error DOMAIN:CODE - ...", of which only DOMAIN:CODE is passed on: the rest may quote the request. */
+/* Copies DOMAIN:CODE from "Error DOMAIN:CODE - ...". The rest is dropped, because it may quote the request. */
 static void name_unknown(int status, const char *text, struct fm_error *error) {
     static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-";
     const char *name = strncmp(text, "Error ", 6) == 0 ? text + 6 : "";
@@ -66,7 +66,7 @@ static void name_unknown(int status, const char *text, struct fm_error *error) {
     if (len == 0 || len > 120 || name[len] != ' ' || !memchr(name, ':', len)) {
         (void)fm_fail(error, FM_INTERNAL, "Apple's library failed with status %d", status);
     } else if (strstr(name, "LanguageModelError:") && strstr(name, "LanguageModelError:") < name + len) {
-        /* The name that the errors have for programs built with the SDK of macOS 27. */
+        /* The name of the errors in programs that were built with the SDK of macOS 27. */
         (void)fm_fail(error, FM_INTERNAL,
                       "Apple's library failed (%.*s). It was built with Xcode 27, whose errors it can't tell apart: "
                       "build it with Xcode 26.4",

@@ -32,12 +32,12 @@ struct fm_apple_end {
     int status;       /* not FM_APPLE_OK */
     const char *text; /* the library's text: may hold user text, so little of it is passed on. NUL-terminated */
     bool spoke;       /* there was output before the end */
-    bool at_limit;    /* the job has a limit of tokens */
-    bool tools;       /* the answer had to follow a tool's schema; else the format's schema */
+    bool at_limit;    /* the job has a token limit */
+    bool tools;       /* the answer had to follow a tool's schema; otherwise the format's schema */
 };
 
 /*
- * How the job ends. FM_REASON_STOP: the model has refused, and `text` is what it said. FM_REASON_LENGTH and
+ * Returns how the job ends. FM_REASON_STOP: the model has refused, and `text` is its output. FM_REASON_LENGTH and
  * FM_REASON_CONTENT_FILTER: the answer is cut. FM_REASON_ERROR: `error` is filled.
  */
 enum fm_reason fm_apple_end_reason(const struct fm_apple_end *end, struct fm_error *error);

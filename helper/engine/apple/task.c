@@ -1,7 +1,7 @@
 /*
  * Stopping a task. A stream stops when it is released, any other task when it is cancelled; both are only requests. If
- * the model has called a tool, the library waits for the result in spite of that, and takes a result only while it
- * waits. So each call is answered again and again until the last callback has come.
+ * the model has called a tool, the library waits for the result even after such a request, and takes a result only
+ * while it waits. So each call is answered again and again until the last callback has come.
  */
 #include "engine/apple/task.h"
 #include "base/clock.h"
@@ -37,7 +37,7 @@ static void take_calls(struct fm_apple_running *running, int64_t now) {
     }
 }
 
-/* Whether it is time to answer the calls; asked when the inbox has no other call. */
+/* Whether it is time to answer the calls. Call it when the inbox has no more calls. */
 static bool calls_are_due(const struct fm_apple_running *running, int64_t now) {
     if (!running->cancelled_ms || running->call_count == 0) {
         return false;

@@ -1,7 +1,7 @@
 /*
- * The library builds a tool's schema property by property, and knows fewer kinds there than in the JSON of a schema:
- * scalars, strings with choices, arrays of scalars, and objects by name. Other kinds are refused: the host can ask for
- * the call with tool_choice "required", which uses the JSON.
+ * The library builds a tool's schema property by property. There it knows fewer kinds of values than in the JSON of a
+ * schema: scalars, strings with choices, arrays of scalars, and objects by name. Other kinds are refused: the host can
+ * ask for the call with tool_choice "required", which uses the JSON.
  */
 #include "engine/apple/tools.h"
 #include "engine/apple/inbox.h"
@@ -34,7 +34,7 @@ static bool has_properties(struct json_object *parameters) {
     return properties && json_object_object_length(properties) > 0;
 }
 
-/* fm_schema_prepare only knows schemas of formats, so its param is renamed. */
+/* fm_schema_prepare knows only schemas of formats, so the param in its error is renamed. */
 static void rename_param(size_t index, struct fm_error *error) {
     static const char prefix[] = "format.schema";
     char rest[sizeof error->param];
@@ -59,26 +59,28 @@ enum fm_code fm_apple_tool_schema(const struct fm_kit_job *job, size_t index, st
     }
     fm_schema_free(&prepared);
     snprintf(at, sizeof at, "tools[%zu].parameters", index);
-    bool only_enforced = tool->strict && !fm_grammar_supported(); /* nothing else could check the other keywords */
+    bool only_enforced = tool->strict && !fm_grammar_supported(); /* otherwise nothing checks the other keywords */
     return fm_apple_schema_make(tool->parameters, "Arguments", only_enforced, at, schema, error);
 }
 
 /* ---- properties ---- */
 
-/* The name in "#/$defs/NAME"; NULL: the root, or something else. */
+/* Returns the name in "#/$defs/NAME"; NULL: it is the root, or something else. */
 static const char *named(const char *pointer) {
     static const char prefix[] = "#/$defs/";
     return pointer && strncmp(pointer, prefix, sizeof prefix - 1) == 0 ? pointer + sizeof prefix - 1 : NULL;
 }
 
-/* The type of a property that is no array, in the library's words; NULL: the library has no word for that type. */
+/*
+ * Returns the library's word for the type of a property that is no array; NULL: the library has no word for that type.
+ */
 static const char *plain_type(struct json_object *schema) {
     const char *type = schema_text(schema, "type");
     bool scalar = type && strcmp(type, "array") != 0 && strcmp(type, "object") != 0;
     return scalar ? type : named(schema_text(schema, "$ref"));
 }
 
-/* Writes the library's word for the type; false: it has none. */
+/* Writes the library's word for the type; false: the library has no word for it. */
 static bool write_type(struct json_object *schema, char word[TYPE_SIZE]) {
     const char *type = schema_text(schema, "type");
     const char *item = type && strcmp(type, "array") == 0 ? plain_type(schema_member(schema, "items")) : NULL;
@@ -129,7 +131,7 @@ static bool is_required(struct json_object *schema, const char *key) {
     return found;
 }
 
-/* The name of the first property that the library can't express; NULL: it took all of them. */
+/* Adds the properties. Returns the name of the first one that the library can't express; NULL: it took all. */
 static const char *add_properties(const struct fm_apple_api *api, fm_apple_ref made, struct json_object *schema) {
     char word[TYPE_SIZE];
     const char *lacking = NULL;
@@ -148,7 +150,7 @@ static const char *add_properties(const struct fm_apple_api *api, fm_apple_ref m
     return lacking;
 }
 
-/* The library's schema, which the caller releases; `*lacking` as add_properties. */
+/* Returns the library's schema, which the caller releases. `*lacking` is the result of add_properties. */
 static fm_apple_ref build_schema(const struct fm_apple_api *api, struct json_object *root, const char **lacking) {
     const char *title = schema_text(root, "title");
     struct json_object *definitions = schema_member(root, "$defs");

@@ -111,8 +111,8 @@ static void write_user(struct writer *writer, const char *text, size_t len, stru
 }
 
 /*
- * Arguments are the text of an object. If a host sent something else, it becomes the only member of one, so that
- * nothing is lost.
+ * Writes a call's arguments, which are the text of an object. If a host sent something else, that becomes the only
+ * member of an object, so that nothing is lost.
  */
 static void write_arguments(struct writer *writer, const struct fm_tool_call *call) {
     size_t offset;
@@ -160,7 +160,10 @@ static void write_assistant(struct writer *writer, const struct fm_message *mess
     fm_json_object_end(&writer->w);
 }
 
-/* The tool's name in the call with that id, made before message `index`; the kit has checked that there is one. */
+/*
+ * Returns the tool's name in the call that has this id and comes before message `index`. The kit has checked that there
+ * is such a call.
+ */
 static const char *called(const struct fm_kit_job *job, size_t index, const char *id) {
     for (size_t i = index; i > 0; i--) {
         const struct fm_message *message = &job->messages[i - 1];
@@ -195,7 +198,7 @@ static void write_entry(struct writer *writer, const struct fm_kit_job *job, siz
     }
 }
 
-/* The last message that is not a system message; NULL: there is none. */
+/* Returns the last message that is not a system message; NULL: there is none. */
 static const struct fm_message *last_message(const struct fm_kit_job *job) {
     size_t count = job->message_count;
     while (count > 0 && is_role(&job->messages[count - 1], "system")) {

@@ -1,4 +1,7 @@
-/* A conversation as Apple's library takes it: the JSON of a transcript, and the prompt that comes after it. Pure. */
+/*
+ * Writes a conversation in the form of Apple's library: the JSON of a transcript, and the prompt that comes after it.
+ * Pure.
+ */
 #ifndef FM_ENGINE_APPLE_TRANSCRIPT_H
 #define FM_ENGINE_APPLE_TRANSCRIPT_H
 
@@ -7,7 +10,8 @@
 struct json_object;
 
 /*
- * The prompt after a tool's output, and after a message of the assistant: the library needs a prompt for each answer.
+ * The prompt that follows a tool's output or a message of the assistant, because the library needs a prompt for each
+ * answer.
  */
 #define FM_APPLE_AFTER_TOOLS "Answer with the help of these results."
 #define FM_APPLE_GO_ON       "Go on."

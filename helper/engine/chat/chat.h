@@ -1,5 +1,5 @@
 /*
- * A conversation in the form that chat templates take: messages with their images and calls, the tools, how much to
+ * A conversation in the form that chat templates take: messages with their images and calls, the tools, and how much to
  * think.
  */
 #ifndef FM_ENGINE_CHAT_CHAT_H
@@ -25,7 +25,7 @@ struct fm_chat_message {
     const char *role;
     const char *content;
     size_t content_len;
-    size_t controls_at; /* in the content, before any image: `controls_len` bytes in which text may be control tokens */
+    size_t controls_at; /* in the content, before any image: text in these `controls_len` bytes may be control tokens */
     size_t controls_len;
     const struct fm_chat_image *images; /* of a user's message, in order */
     size_t image_count;
@@ -45,14 +45,17 @@ struct fm_chat_tool {
     size_t parameters_len;
 };
 
-/* What a template gets about thinking, under the names that templates have for it. */
+/* What a template gets about thinking, under the names that templates use. */
 enum fm_chat_thinking {
     FM_CHAT_THINKING_DEFAULT,
     FM_CHAT_THINKING_ON,
     FM_CHAT_THINKING_OFF,
 };
 
-/* What a template renders. Calls and tools are for templates that support them: others leave them out silently. */
+/*
+ * What a template renders. Calls and tools are only for templates that support them, because other templates leave them
+ * out silently.
+ */
 struct fm_chat {
     const struct fm_chat_message *messages;
     size_t count;

@@ -29,7 +29,9 @@ enum state {
 
 #define STEPS_MAX 4
 
-/* For each state, the words that may come next, and the state after each. Two words may begin with the same bytes. */
+/*
+ * For each state: the words that may come next, and the state after each word. Two words may begin with the same bytes.
+ */
 static const struct step {
     const char *word; /* NULL: no more words */
     enum state next;
@@ -102,7 +104,7 @@ static bool read_word(struct fm_json_call *call, char c) {
     return false;
 }
 
-/* As read_word, for tools' names. `*named` is the tool whose name ends with this quote. */
+/* Works as read_word, but for the names of tools. `*named` becomes the tool whose name ends with this quote. */
 static bool read_name(struct fm_json_call *call, char c, const struct fm_tool **named) {
     const struct fm_kit_job *job = call->job;
     for (size_t i = 0; i < job->tool_count; i++) {

@@ -1,16 +1,16 @@
 /*
- * Calls of tools as plain JSON, which models write besides the form that they were taught, or instead of it:
+ * Calls of tools as plain JSON. Models write them besides the form that they were trained on, or instead of that form:
  *
  *     ```json
  *     {"name": "get_weather", "arguments": {"city": "Linz"}}
  *     ```
  *
- * A call begins with an object, or a list of objects, whose first member names a tool that may be called. The object
- * may be in another one, as in {"type": "function", "function": {"name": ...}}, and its braces may be doubled: the
- * template of Qwen2.5-Coder shows them like that. It begins the answer or a line. In a line it is in a tag such as
- * <tools>, between < and >, or bare: after a blank line, or after a line that does not end with a sign that something
- * follows. All other JSON is text. This code reads byte by byte what the tool grammar has as the regular expressions
- * below: both decide the same for every text. Pure.
+ * A call begins with an object, or a list of objects. The first member of the object names a tool that may be called.
+ * The object may be inside another object, as in {"type": "function", "function": {"name": ...}}. Its braces may be
+ * doubled, as the template of Qwen2.5-Coder shows them. A call begins at the start of the answer or of a line. In the
+ * line the call is in a tag such as <tools>, between < and >, or bare. A bare call comes after a blank line, or after a
+ * line whose last character does not announce more text. All other JSON is text. The tool grammar describes calls by
+ * the regular expressions below, and this code reads them byte by byte: both decide the same for every text. Pure.
  */
 #ifndef FM_ENGINE_CHAT_JSON_CALL_H
 #define FM_ENGINE_CHAT_JSON_CALL_H
@@ -43,8 +43,8 @@
     ")?\"name\"" FM_JSON_CALL_SPACE ":" FM_JSON_CALL_SPACE "\""
 
 /*
- * From the quote after the name to the arguments; from there to where the answer may end; and from there to another
- * call.
+ * ARGUMENTS: from the quote after the name to the arguments. END: from the end of the arguments to where the answer may
+ * end. NEXT: from the end of the arguments to the name in the next call.
  */
 #define FM_JSON_CALL_ARGUMENTS                                                                                         \
     FM_JSON_CALL_SPACE "," FM_JSON_CALL_SPACE "\"(arguments|parameters)\"" FM_JSON_CALL_SPACE ":" FM_JSON_CALL_SPACE
@@ -58,9 +58,9 @@
 /* How much of the beginning of a call has come. */
 struct fm_json_call {
     const struct fm_kit_job *job; /* the job whose tools are called; borrowed */
-    bool anywhere;                /* a call may begin at each byte, because it is not the first one */
+    bool anywhere;                /* a call may begin at each byte, because another call came before */
     bool place;                   /* a call may begin in this line, if only white space has come in it */
-    enum { FM_JSON_CALL_BLANK, FM_JSON_CALL_OPENER, FM_JSON_CALL_OTHER } line; /* the kind of its last byte */
+    enum { FM_JSON_CALL_BLANK, FM_JSON_CALL_OPENER, FM_JSON_CALL_OTHER } line; /* the kind of the line's last byte */
     size_t state;
     const char *word; /* the name of a tool or a token of JSON, of which `matched` bytes have come */
     size_t matched;
@@ -75,8 +75,8 @@ bool fm_json_call_names(const struct fm_tool *tool);
 void fm_json_call_init(struct fm_json_call *call, const struct fm_kit_job *job, bool anywhere);
 
 /*
- * Reads `c`. Returns the tool of a call whose beginning ends here, with the quote after its name; NULL: no call's
- * beginning does.
+ * Reads `c`. If `c` is the quote after a tool's name and completes the beginning of a call, returns that tool;
+ * otherwise NULL.
  */
 const struct fm_tool *fm_json_call_read(struct fm_json_call *call, char c);
 

@@ -6,7 +6,7 @@
 #include <json-c/json.h>
 #include <string.h>
 
-#define DEPTH_MAX  16   /* schemas inside each other, with those that are referred to */
+#define DEPTH_MAX  16   /* schemas inside each other, with the schemas that they refer to */
 #define SCHEMA_MAX 2000 /* schemas in all */
 
 #define ESCAPED_MAX 16 /* bytes */
@@ -125,7 +125,7 @@ static void end_word(char next, struct fm_buf *word, struct fm_buf *json) {
     fm_buf_reset(word);
 }
 
-/* Reads in a string between marks, or in text that may be the mark that begins or ends it. */
+/* Reads a byte of a string between marks, or of the mark before or after the string. */
 static void read_between(struct fm_notation_reader *reader, char c, struct fm_buf *json) {
     const struct fm_notation *notation = reader->notation;
     if (c != notation->quote[reader->matched]) {
@@ -143,7 +143,7 @@ static void read_between(struct fm_notation_reader *reader, char c, struct fm_bu
     }
 }
 
-/* Reads in a string with escapes: those of JSON, and one more. */
+/* Reads a byte of a string with escapes: the escapes of JSON, and one more. */
 static void read_string(struct fm_notation_reader *reader, char c, struct fm_buf *json) {
     if (reader->escaped) {
         reader->escaped = false;
@@ -159,7 +159,7 @@ static void read_string(struct fm_notation_reader *reader, char c, struct fm_buf
     }
 }
 
-/* Reads between values. */
+/* Reads a byte between values. */
 static bool read_punctuation(struct fm_notation_reader *reader, char c, struct fm_buf *json) {
     static const char python[] = "()=";
     static const char in_json[] = "{}:";

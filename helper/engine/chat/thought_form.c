@@ -1,7 +1,8 @@
 /*
- * A thought form, read off a chat template. Most templates put the thought of the last answer between tags, which can
+ * Reads a thought form off a chat template. Most templates put the thought of the last answer between tags, which can
  * be read off. Others leave the thought out and only show their tags in the prompt, and some have marks that are not
- * tags. So there is a table of known forms; a row is used if the template or the vocabulary shows its marks.
+ * tags. So there is a table of known forms. A row of the table is used if the template or the vocabulary shows the
+ * marks of the row.
  */
 #include "engine/chat/thoughts.h"
 
@@ -48,7 +49,7 @@ enum conversation { OPEN, OFF, NONE, PLAIN, THOUGHTFUL, EFFORTS, CONVERSATIONS =
 static const char *const efforts[FM_THOUGHT_EFFORTS] = {"low", "medium", "high"};
 
 static const struct {
-    const struct fm_chat_message *answer; /* NULL: the answer is still to come */
+    const struct fm_chat_message *answer; /* NULL: there is no answer yet */
     enum fm_chat_thinking thinking;
     const char *effort;
 } conversations[CONVERSATIONS] = {
@@ -97,7 +98,7 @@ static const char *skip_space(const char *text) {
     return text;
 }
 
-/* Copies a mark. False where it is too long. */
+/* Copies a mark. False if the mark is too long. */
 static bool set_mark(char mark[FM_THOUGHT_MARK_MAX], const char *text, size_t len) {
     snprintf(mark, FM_THOUGHT_MARK_MAX, "%.*s", (int)len, text);
     return len < FM_THOUGHT_MARK_MAX;
@@ -148,7 +149,7 @@ static bool read_tags(const struct around *around, struct fm_thought_form *form)
            strncmp(around->after, form->end, (size_t)end_len) == 0 && set_gap(around, form);
 }
 
-/* The length of what comes before the text of the answer that has no thought. */
+/* The number of bytes before the text of the answer that has no thought. */
 static size_t before_text(const char *text) {
     const char *answer = text ? strstr(text, TEXT) : NULL;
     return answer ? (size_t)(answer - text) : 0;
@@ -194,8 +195,10 @@ static void read_marks(const struct fm_tool_template *from, char *const texts[CO
     }
 }
 
-/* Where the answer begins in a closed conversation. The conversation begins with the prompt, or with the prompt without
- * the thought that it opens. NULL: it begins in another way. */
+/*
+ * Finds where the answer begins in a closed conversation. The conversation begins with the prompt, or with the prompt
+ * without the thought that the prompt opens. NULL: the conversation begins in another way.
+ */
 static const char *find_answer(char *const texts[CONVERSATIONS], const char *closed, const struct fm_thought_form *form) {
     const char *prompt = texts[OPEN];
     size_t len = prompt ? strlen(prompt) : 0;
@@ -231,7 +234,8 @@ static void end_with_lead(struct fm_thought_form *form) {
 }
 
 /*
- * If a thought and a text are two messages: " to=self<|message|>" and "<|eom|><|start|>assistant to=user<|message|>".
+ * Handles models for which a thought and a text are two messages: " to=self<|message|>" and "<|eom|><|start|>assistant
+ * to=user<|message|>".
  */
 static void read_messages(char *const texts[CONVERSATIONS], struct fm_thought_form *form) {
     const char *begin = find_answer(texts, texts[THOUGHTFUL], form);
@@ -245,7 +249,7 @@ static void read_messages(char *const texts[CONVERSATIONS], struct fm_thought_fo
                    set_mark(form->end, end, (size_t)(text - end));
 }
 
-/* Reads the lead, which comes before each text, if the table does not have it. */
+/* Reads the lead, which comes before each text, if the table has no lead. */
 static void read_lead(char *const texts[CONVERSATIONS], struct fm_thought_form *form) {
     const char *answer = find_answer(texts, texts[PLAIN], form);
     const char *text = answer ? strstr(answer, TEXT) : NULL;
@@ -262,7 +266,7 @@ static void read_lead(char *const texts[CONVERSATIONS], struct fm_thought_form *
     }
 }
 
-/* Reads the control token that ends a text but not the turn; the turn must end after it all the same. */
+/* Reads the control token that ends a text but not the turn. Here the end of the turn must follow this token. */
 static void read_text_end(const struct fm_tool_template *from, const char *closed, struct fm_thought_form *form) {
     const char *text = closed ? strstr(closed, TEXT) : NULL;
     bool ends_turn = true;

@@ -1,9 +1,12 @@
-/* Splits an answer into the model's thoughts and its text, by the thought form; it does not matter how it is cut. */
+/*
+ * Splits an answer into the model's thoughts and its text, by the thought form. It does not matter how the bytes are
+ * cut into calls.
+ */
 #include "engine/chat/thoughts.h"
 
 #include <string.h>
 
-#define PART_MAX (64u << 20) /* bytes of one token, with what was held */
+#define PART_MAX (64u << 20) /* bytes of one token, with the bytes held before */
 
 void fm_thought_parser_init(struct fm_thought_parser *parser, const struct fm_thought_form *form,
                             enum fm_thought_state state) {
@@ -51,7 +54,7 @@ static enum match match(const struct fm_thought_form *form, size_t count, const 
     return best;
 }
 
-/* The first `len` held bytes belong to no mark: appends them to `out`, without control tokens. */
+/* Appends the first `len` held bytes, which belong to no mark, to `out`, without control tokens. */
 static void release_held(struct fm_thought_parser *parser, size_t len, struct fm_buf *out) {
     bool thought = out == &parser->thought;
     for (size_t i = 0; i < len; i++) {
@@ -78,7 +81,7 @@ static void go_to(struct fm_thought_parser *parser, enum fm_thought_state next) 
     parser->joins = next == FM_THOUGHT_BEGUN && parser->thought_told;
 }
 
-/* White space after a thought is dropped. */
+/* Drops white space after a thought. */
 static void read_start(struct fm_thought_parser *parser, char c, bool control) {
     bool after = parser->state == FM_THOUGHT_AFTER;
     enum fm_thought_state next = FM_THOUGHT_OVER;

@@ -1,10 +1,11 @@
 /*
- * Tool forms: our own, and a model's. A model's form is read off what its chat template renders for calls:
+ * Tool forms: our own, and a model's. A model's form is read off the text that its chat template renders for calls:
  *
  *     QUESTION <tool_call>\n{"name": "fm_first", "arguments": {"fm_key": ...}}\n</tool_call>\n<tool_call>...<|im_end|>
  *
- * QUESTION is the prompt, which an answer continues. The text up to the first name is `trigger` and `name`; between
- * each name and its arguments is `arguments`, between two calls `next`; `end` goes up to the token that ends the turn.
+ * QUESTION is the prompt, which an answer continues. `trigger` and `name` are the text up to the first name.
+ * `arguments` is the text between a name and its arguments, and `next` the text between two calls. `end` goes up to the
+ * token that ends the turn.
  */
 #include "base/utf8.h"
 #include "engine/chat/tools.h"
@@ -39,7 +40,7 @@ bool fm_tools_callable(const struct fm_kit_job *job) {
 
 #define CALLS 3
 
-/* All texts of ours in a rendered conversation, except ids, have this in them; no mark may have it. */
+/* All our texts in a rendered conversation contain this word, except ids. No mark may contain it. */
 #define PROBE "fm_"
 
 /* With capital letters too, because a template may make everything lower case. */
@@ -50,7 +51,7 @@ bool fm_tools_callable(const struct fm_kit_job *job) {
 #define SYSTEM  "fm_System"
 #define OUTCOME "fm_Outcome"
 
-/* As long as an id may be, and as ids in the marks of a form are. */
+/* Ids with FM_TOOL_ID_LEN bytes: the marks of a form have ids of this length. */
 #define ID       "fmCallId1"
 #define OTHER_ID "fmCallId10"
 _Static_assert(sizeof(ID) - 1 == FM_TOOL_ID_LEN, "an id has this length");
@@ -95,7 +96,7 @@ struct part {
     size_t len;
 };
 
-/* The conversations that are rendered, named after their ends. */
+/* The conversations that are rendered. Each is named after its end. */
 enum conversation {
     QUESTION,
     SYSTEM_TOO,
@@ -145,7 +146,7 @@ static enum fm_code render(const struct fm_tool_template *from, enum conversatio
 
 /* ---- reading it ---- */
 
-/* Where `literal` is in `part`, from `from` on; `part->len` when it is not there. */
+/* The first place of `literal` in `part` from `from` on; `part->len` if there is none. */
 static size_t find_literal(const struct part *part, size_t from, const char *literal) {
     const char *found = from < part->len ? memmem(part->text + from, part->len - from, literal, strlen(literal)) : NULL;
     return found ? (size_t)(found - part->text) : part->len;
@@ -159,14 +160,19 @@ static bool begins_with(const struct part *part, const struct part *beginning) {
     return part->len >= beginning->len && part->text && memcmp(part->text, beginning->text, beginning->len) == 0;
 }
 
-/* Whether the template shows tools both with a system message and without, or never; in that case `*tells` is true. */
+/*
+ * Whether the template treats tools alike with a system message and without: it shows them in both cases, or in
+ * neither. In the latter case `*tells` becomes true.
+ */
 static bool shows_tools(const struct part *parts, bool *tells) {
     const bool shown = contains(&parts[QUESTION], calls[0].name);
     *tells = !shown;
     return contains(&parts[SYSTEM_TOO], calls[0].name) == shown && contains(&parts[SYSTEM_TOO], SYSTEM);
 }
 
-/* Whether no name is in brackets as a control token is: otherwise a name could become a control token. */
+/*
+ * Whether no name stands between brackets like those of a control token: otherwise a name could become a control token.
+ */
 static bool names_stand_apart(const struct part *parts) {
     for (size_t i = 0; i < CONVERSATIONS; i++) {
         for (size_t k = 0; k < CALLS; k++) {
@@ -200,9 +206,10 @@ static size_t after_thought(const struct part *part, size_t at, const struct fm_
 }
 
 /*
- * Where an answer begins in a closed conversation: after the question, and after what the template puts before both
- * texts and calls, such as an empty thought. A thought that the question opens may be missing there, because templates
- * remove thoughts of earlier turns. 0: it begins differently from how the prompt asks the model to continue.
+ * Finds where an answer begins in a closed conversation: after the question, and after text that the template puts
+ * before both texts and calls, such as an empty thought. A thought that the question opens may be missing there,
+ * because templates remove thoughts of earlier turns. 0: the answer does not begin as the prompt asks the model to
+ * continue.
  */
 static size_t find_answer(const struct part *parts, const struct fm_tool_turn *turn) {
     struct part prompt = parts[QUESTION];
@@ -259,8 +266,10 @@ static bool are_arguments(const char *bytes, size_t len) {
     return same;
 }
 
-/* Finds the call `index` from `from` on: the name, and after it the arguments, as `written` or, if that is empty, as
- * JSON. */
+/*
+ * Finds the call `index` from `from` on: the name, and after it the arguments. The arguments are `written`, or JSON if
+ * `written` is empty.
+ */
 static bool find_call(const struct part *part, size_t from, size_t index, const struct part *written,
                       struct call_place *place) {
     place->name = find_literal(part, from, calls[index].name);
@@ -299,7 +308,7 @@ static bool set_mark(const struct fm_tool_template *from, const struct part *par
            fm_utf8_valid(piece.text, piece.len);
 }
 
-/* Where the turn ends that is under way at `at`. */
+/* The end of the turn that contains `at`. */
 static size_t end_of_turn(const struct fm_tool_template *from, const struct part *part, size_t at) {
     for (bool ends_turn = false; at < part->len; at++) {
         int32_t token;
@@ -310,7 +319,10 @@ static size_t end_of_turn(const struct fm_tool_template *from, const struct part
     return at;
 }
 
-/* The length of what may come before a key: what a call with arguments and a call without begin with, up to a tag. */
+/*
+ * The number of bytes that may come before a key: the common beginning of a call with arguments and a call without, up
+ * to a tag.
+ */
 static size_t common_len(const char *one, const char *other, size_t len) {
     size_t same = 0;
     while (same < len && one[same] == other[same]) {
@@ -340,8 +352,8 @@ static bool set_close(const struct fm_tool_template *from, const struct part *pa
 }
 
 /*
- * Reads `none`, at `begin` of a call without arguments and before `after`, which follows arguments: nothing, or a line
- * end.
+ * Reads `none` of a call without arguments: the text between `begin` and `after`, which follows arguments. It is empty
+ * or a line end.
  */
 static bool set_none(const struct fm_tool_template *from, const struct part *empty, size_t begin,
                      const struct part *after, struct fm_tool_tags *tags) {
@@ -358,7 +370,7 @@ static bool set_none(const struct fm_tool_template *from, const struct part *emp
     return set_mark(from, empty, begin, end, &tags->none);
 }
 
-/* The mark contains the type: it would be different before a number. */
+/* Whether the mark contains the type of the value: then the mark would be different before a number. */
 static bool names_type(const struct fm_tool_mark *mark) {
     const struct part part = {mark->text, mark->len};
     return contains(&part, "bool");
@@ -409,7 +421,7 @@ static bool read_tags(const struct fm_tool_template *from, const struct part *pa
            set_none(from, empty, empty_at + (begin - at), &(struct part){part->text + end, turn_end - end}, tags);
 }
 
-/* Whether the text around the string is a quote, or a mark that differs from normal text. */
+/* Whether the text around a string is a quote, or a mark that normal text does not contain. */
 static bool set_quote(const struct fm_tool_template *from, const char *quote, size_t len,
                       struct fm_notation *notation) {
     struct fm_tool_mark mark;
@@ -428,8 +440,8 @@ static bool set_quote(const struct fm_tool_template *from, const char *quote, si
 
 /*
  * Reads a notation other than JSON off the arguments after the name that ends at `at`; `written` becomes their whole
- * text. The arguments are then written in the notation that was read: if the template shows another text, there is no
- * such notation.
+ * text. To check the result, the arguments are written in the notation that was read. If the template shows another
+ * text, the template has no such notation.
  */
 static bool read_notation(const struct fm_tool_template *from, const struct part *parts, size_t answer,
                           struct fm_notation *notation, struct part *written) {
@@ -481,14 +493,17 @@ static bool read_notation(const struct fm_tool_template *from, const struct part
     return same;
 }
 
-/* How many of `len` bytes at the beginning are a tag, "<call>" or "[CALLS]"; 0: none. */
+/* The length of a tag, "<call>" or "[CALLS]", at the beginning of `len` bytes; 0: there is none. */
 static size_t tag_len(const char *begin, size_t len) {
     char closing = begin[0] == '<' ? '>' : ']';
     const char *end = begin[0] == '<' || begin[0] == '[' ? memchr(begin, closing, len) : NULL;
     return end ? (size_t)(end - begin) + 1 : 0;
 }
 
-/* How many of `len` bytes at the beginning are a word directly followed by a list of objects, "tools[{"; 0: none. */
+/*
+ * The length of a word directly followed by a list of objects, "tools[{", at the beginning of `len` bytes; 0: there is
+ * none.
+ */
 static size_t word_len(const char *begin, size_t len) {
     size_t at = 0;
     while (at < len && begin[at] >= 'a' && begin[at] <= 'z') {
@@ -498,8 +513,8 @@ static size_t word_len(const char *begin, size_t len) {
 }
 
 /*
- * How long the trigger is at the beginning of `begin`: a control token, a tag, the beginning of one that ends after the
- * name, or a word with a list. 0: nothing there differs from normal text.
+ * The length of the trigger at the beginning of `begin`: a control token, a tag, the beginning of a tag that ends after
+ * the name, or a word with a list. 0: nothing there differs from normal text.
  */
 static size_t trigger_len(const struct fm_tool_template *from, const char *begin, size_t len) {
     int32_t token;
@@ -553,7 +568,7 @@ static bool set_beginning(const struct fm_tool_template *from, const struct part
     return is_control || (stands_out && !memchr(trigger->text + 1, trigger->text[0], len - 1));
 }
 
-/* Reads a header of calls instead, up to the arguments. */
+/* Reads a header of calls up to the arguments, in place of `trigger` and `name`. */
 static bool set_header(const struct fm_tool_template *from, const struct part *part, size_t answer,
                        const struct call_place *place, const struct fm_tool_turn *turn, struct fm_tool_form *form) {
     const size_t end_len = strlen(turn->thought_end);
@@ -564,7 +579,7 @@ static bool set_header(const struct fm_tool_template *from, const struct part *p
         !fm_tool_header_find(from, &form->trigger, &form->arguments, &form->header)) {
         return false;
     }
-    /* A thought and a text are two messages, too. */
+    /* In these forms, a thought and a text are two messages, too. */
     bool parts = lead_len > 0 && end_len > lead_len &&
                  fm_tool_mark_set(from, turn->thought_end, end_len - lead_len, between) &&
                  between->control_count > 0 && between->controls[0].at == 0;
@@ -579,7 +594,7 @@ static bool ends_names(const struct fm_tool_mark *mark) {
     return mark->text[0] != '\\' && !strchr(NAME_CHARACTERS, mark->text[0]);
 }
 
-/* Whether the text between name and arguments of a call as plain JSON is another key. */
+/* Whether the text between the name and the arguments of a plain JSON call is another key. */
 static bool is_json_key(const struct fm_tool_mark *mark) {
     const struct part part = {mark->text, mark->len};
     return contains(&part, "\"arguments\"") || contains(&part, "\"parameters\"");
@@ -626,8 +641,8 @@ static bool is_digit(char c) {
 }
 
 /*
- * Whether the bytes are the mark of a call that comes `count` calls after the call of `mark`: the same bytes, except
- * for a number, whose place in the mark is then set.
+ * Whether the bytes are the mark of a call that comes `count` calls after the call of `mark`. They must be the same
+ * bytes, except for a number; then the place of the number in the mark is set.
  */
 static bool is_later(struct fm_tool_mark *mark, const struct part *part, size_t begin, size_t end, size_t count) {
     const char *later = part->text + begin;
@@ -667,8 +682,10 @@ static bool find_calls(const struct part *part, size_t answer, struct fm_tool_fo
     return true;
 }
 
-/* Whether the number in `next` is that of the following call, and is before the first call too; or is that of the last
- * call, and is after a single call too. */
+/*
+ * Whether the number in `next` is the number of the following call and also comes before the first call, or is the
+ * number of the call before it and also comes after a single call.
+ */
 static bool is_number_of_call(struct fm_tool_form *form, const struct fm_tool_mark *next) {
     struct fm_tool_mark *name = &form->name;
     const char *number = next->text + next->place_at;
@@ -688,8 +705,8 @@ static bool is_number_of_call(struct fm_tool_form *form, const struct fm_tool_ma
 }
 
 /*
- * Reads what is between two calls. Left empty if there are two kinds of it, or if the text between two calls is also
- * the beginning of the end: then nothing shows whether a name follows.
+ * Reads `next`, the text between two calls. `next` stays empty if that text differs from place to place, or if `end`
+ * begins with it: then nothing shows whether a name follows.
  */
 static void read_next(const struct fm_tool_template *from, const struct part *parts, size_t answer,
                       struct fm_tool_form *form) {
@@ -719,8 +736,10 @@ static bool is_word(const char *bytes, size_t len) {
     return true;
 }
 
-/* Reads the form of an outcome's id, if it shows one: the text around a call's name up to control tokens, if that is a
- * word with the call's number after the name. */
+/*
+ * Reads the form of an outcome's id, if the outcome shows its id: the text around a call's name, up to control tokens,
+ * must be a word with the call's number after the name.
+ */
 static void read_ids(const struct part *parts, struct fm_tool_form *form) {
     const struct part *part = &parts[CALL_AND_OUTCOME];
     const struct fm_tool_mark *name = &form->name;
@@ -737,7 +756,7 @@ static void read_ids(const struct part *parts, struct fm_tool_form *form) {
     }
 }
 
-/* Reads how a text ends, if that is with a control token, which may also begin a call. */
+/* Reads the end of a text, if a text ends with a control token. That token may also begin a call. */
 static void read_text_end(const struct fm_tool_template *from, const struct part *part, struct fm_tool_form *form) {
     const size_t end = find_literal(part, 0, TEXT) + LENGTH_OF(TEXT);
     struct fm_tool_mark *mark = &form->text_end;
@@ -748,8 +767,8 @@ static void read_text_end(const struct fm_tool_template *from, const struct part
 }
 
 /*
- * Whether the prompt ends with `next`, one byte repeated, as before each later call: then the name tells a call from
- * text.
+ * Whether the prompt ends with `next`, one byte repeated, which also comes before each later call. Then the name
+ * distinguishes a call from text.
  */
 static bool is_opened(const struct part *prompt, const struct fm_tool_form *form) {
     const struct fm_tool_mark *next = &form->next;
@@ -760,7 +779,7 @@ static bool is_opened(const struct part *prompt, const struct fm_tool_form *form
            arguments->control_count == 0;
 }
 
-/* Whether one line of text can show how to call. */
+/* Whether one line of text can show the model how to call. */
 static bool can_be_told(const struct fm_tool_form *form) {
     return form->trigger.len > 0 && fm_tool_form_has_json(form) && !form->header.recipient;
 }
@@ -890,7 +909,7 @@ static bool message_fits(const struct fm_tool_form *native, const struct fm_tool
     return !message->tool_call_id || fm_tool_answered(job, index, &called);
 }
 
-/* Whether the first byte tells a text of the job's format from a call. */
+/* Whether the first byte distinguishes a text of the job's format from a call. */
 static bool format_fits(const struct fm_tool_form *native, const struct fm_kit_job *job) {
     const struct fm_tool_mark *trigger = &native->trigger;
     bool json = trigger->len == 0 || strchr("{[\"-0123456789tfn", trigger->text[0]);

@@ -9,11 +9,14 @@
 
 static const struct row {
     const char *recipient;
-    const char *heads[FM_TOOL_WAYS]; /* up to the first NULL; the first head and the first rest are the template's */
+    /* both lists end at the first NULL; the template writes the first head and the first rest */
+    const char *heads[FM_TOOL_WAYS];
     const char *rests[FM_TOOL_WAYS];
 } rows[] = {
-    /* OpenAI's harmony: the recipient is in the part of the role, or in that of the channel. The space before it may be
-     * removed with a thought. */
+    /*
+     * OpenAI's harmony: the recipient is in the role part or in the channel part of the header. The space before the
+     * recipient may be removed with a thought.
+     */
     {"to=functions.",
      {" to=functions.", "to=functions.", "<|channel|>commentary to=functions."},
      {"<|channel|>commentary json<|message|>", "<|channel|>commentary <|constrain|>json<|message|>",
@@ -25,7 +28,7 @@ static bool mark_equals(const struct fm_tool_mark *mark, const char *text) {
     return mark->len == strlen(text) && memcmp(mark->text, text, mark->len) == 0;
 }
 
-/* Ways for which the vocabulary has no tokens are left out: they would be text. */
+/* Leaves out ways for which the vocabulary has no tokens: they would be text. */
 static size_t set_ways(const struct fm_tool_template *from, const char *const *texts, struct fm_tool_mark *ways) {
     size_t count = 0;
     for (size_t i = 0; i < FM_TOOL_WAYS && texts[i]; i++) {

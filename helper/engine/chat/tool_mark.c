@@ -1,6 +1,6 @@
 /*
- * The text around names and arguments: its control tokens, and the length of the part that differs; and what a form
- * has.
+ * Properties of marks, the text around names and arguments: their control tokens, and the length of the part that
+ * differs. Also answers questions about a form.
  */
 #include "engine/chat/tools.h"
 

@@ -19,7 +19,7 @@ static void skip(struct fm_tool_parser *parser, size_t count, enum fm_tool_state
     parser->next = next;
 }
 
-/* Skips `before` bytes and then `mark`; the place in the mark counts as one byte. */
+/* Skips `before` bytes and then `mark`. The place in the mark, however long, counts as one byte. */
 static void skip_mark(struct fm_tool_parser *parser, size_t before, const struct fm_tool_mark *mark,
                       enum fm_tool_state next) {
     const size_t place = fm_tool_place_len(mark);
@@ -110,7 +110,7 @@ static bool give_before(struct fm_tool_parser *parser, size_t count, struct fm_t
     return len > 0;
 }
 
-/* Passes on held bytes as give_before, and drops the last `count` bytes, which are not text. */
+/* Passes on held bytes as give_before does, and drops the last `count` bytes, which are not text. */
 static bool give_and_drop(struct fm_tool_parser *parser, size_t count, struct fm_tool_piece *piece) {
     bool given = give_before(parser, count, piece);
     parser->given = parser->held.len;
@@ -118,7 +118,10 @@ static bool give_and_drop(struct fm_tool_parser *parser, size_t count, struct fm
     return given;
 }
 
-/* How many bytes at the end of `held` may be the beginning of a call in the form; some of that may be in the prompt. */
+/*
+ * How many bytes at the end of `held` may be the beginning of a call in the form. The first bytes of that beginning may
+ * be in the prompt.
+ */
 static size_t undecided_in_form(const struct fm_tool_parser *parser) {
     return parser->matched < parser->held.len ? parser->matched : parser->held.len;
 }
@@ -140,7 +143,7 @@ static bool ends_trigger(struct fm_tool_parser *parser, char c) {
 }
 
 /*
- * `c` is the next byte. True if it ends a tool's name where the prompt or `next` has opened a call; otherwise it is
+ * `c` is the next byte. True if `c` ends a tool's name after the prompt or `next` has opened a call; otherwise `c` is
  * counted in `matched`.
  */
 static bool ends_opened_name(struct fm_tool_parser *parser, char c) {
@@ -170,7 +173,7 @@ static bool ends_opened_name(struct fm_tool_parser *parser, char c) {
     return false;
 }
 
-/* The name is complete, at the end of the held bytes: from now on it is read as any other name. */
+/* The name is complete, at the end of the held bytes. From now on it is handled like any other name. */
 static bool give_opened_name(struct fm_tool_parser *parser, struct fm_tool_piece *piece) {
     const struct fm_buf *held = &parser->held;
     const size_t len = parser->matched - parser->form->next.len;
@@ -284,7 +287,7 @@ static const struct fm_tool_mark *find_head(const struct fm_tool_header *header,
     return found;
 }
 
-/* Reads bytes that belong to a head, or else are text from the first one on. */
+/* Reads bytes that may belong to a head. If they do not, all of them are text. */
 static bool read_first(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
     const char c = **bytes;
     const struct fm_tool_mark *head = parser->skip > 0 ? parser->head : find_head(&parser->form->header, c);
@@ -386,9 +389,7 @@ bool fm_tool_form_retells_unknown(const struct fm_tool_form *form, const struct 
     return fm_tool_form_has_json(form) && (form->trigger.len > 0 || form->header.recipient) && fm_tools_allow_text(job);
 }
 
-/*
- * Begins the text of a call of an unknown tool, up to its arguments or without them; after a call there can't be text.
- */
+/* Begins the text of a call of an unknown tool, up to its arguments or without them. After a call no text may come. */
 static void begin_retold(struct fm_tool_parser *parser, struct fm_tool_piece *piece) {
     const bool whole = fm_tool_form_retells_unknown(parser->form, parser->job);
     fm_buf_reset(&parser->held);
@@ -404,7 +405,7 @@ static void begin_retold(struct fm_tool_parser *parser, struct fm_tool_piece *pi
     parser->state = whole ? FM_TOOL_AT_UNKNOWN : FM_TOOL_AT_END;
 }
 
-/* The call so far is text, and so is what follows. The next byte is `c`, which ends the name. */
+/* Passes on the call so far as text; the bytes after it are text too. The next byte is `c`, which ends the name. */
 static void begin_unknown(struct fm_tool_parser *parser, char c, struct fm_tool_piece *piece) {
     const struct fm_tool_mark *mark = &parser->form->name;
     fm_buf_append(&parser->held, mark->text, mark->len);
@@ -529,8 +530,8 @@ static bool give_arguments(struct fm_tool_parser *parser, struct fm_tool_piece *
 }
 
 /*
- * Reads the mark before a key. If other bytes come, the arguments end, and bytes that matched so far belong to what
- * follows.
+ * Reads the mark before a key. If other bytes come, the arguments end, and the bytes that matched so far belong to the
+ * text after the arguments.
  */
 static bool read_key_mark(struct fm_tool_parser *parser, const char **bytes, size_t *len,
                           struct fm_tool_piece *piece) {

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PROMPT_MAX (64u * 1024u * 1024u) /* bytes; a request has at most 10 MB, JSON escapes can make six of one */
+/* bytes; a request has at most 10 MB, and a JSON escape can turn one byte into six */
+#define PROMPT_MAX (64u * 1024u * 1024u)
 
 #define FUNCTION_NAME    "<function-name>" /* stands for the real text */
 #define ARGUMENTS_OBJECT "<args-json-object>"
@@ -31,7 +32,7 @@ static void write_tool(const struct fm_tool *tool, struct fm_buf *text) {
     fm_buf_append_char(text, '\n');
 }
 
-/* Only explains how to call if a call is allowed; so the list itself is the same for each tool_choice. */
+/* Explains how to call only if a call is allowed. The list of tools itself is the same for each tool_choice. */
 static void write_tools(const struct fm_kit_job *job, struct fm_buf *text) {
     fm_buf_append_str(text, "# Tools\n\nThese functions are there to help with the user's request, one a line:\n"
                             "<tools>\n");
@@ -102,7 +103,10 @@ static bool begins_with_system(const struct fm_kit_job *job) {
     return strcmp(job->messages[0].role, "system") == 0;
 }
 
-/* Adds a message whose content is the next one in `text`; the pointers are set when all of it is written. */
+/*
+ * Adds a message whose content is the next one in `text`. The pointers to the contents are set when all of `text` is
+ * written.
+ */
 static struct fm_chat_message *add_written(struct fm_tool_prompt *prompt, const char *role) {
     struct fm_chat_message *message = &prompt->messages[prompt->chat.count++];
     *message = (struct fm_chat_message){.role = role};
@@ -120,7 +124,10 @@ static void add_images(struct fm_tool_prompt *prompt, struct fm_chat_message *to
     }
 }
 
-/* Adds a user's text after outcomes to their turn: many templates want the user and the assistant in turns. */
+/*
+ * Adds a user's text after outcomes to the turn of the outcomes: many templates want the user and the assistant to
+ * alternate.
+ */
 static void join_user(struct fm_tool_prompt *prompt, struct fm_chat_message *outcomes,
                       const struct fm_message *message) {
     add_images(prompt, outcomes, message, outcomes->content_len + 1);
@@ -130,7 +137,7 @@ static void join_user(struct fm_tool_prompt *prompt, struct fm_chat_message *out
 }
 
 static void add_messages(struct fm_tool_prompt *prompt, const struct fm_kit_job *job) {
-    struct fm_chat_message *outcomes = NULL; /* the turn of the last message, if that is a tool's */
+    struct fm_chat_message *outcomes = NULL; /* the turn of the last message, if that is a tool's message */
     for (size_t i = 0; i < job->message_count; i++) {
         const struct fm_message *message = &job->messages[i];
         size_t start = prompt->text.len;
@@ -222,7 +229,7 @@ static void add_tools(struct fm_tool_prompt *prompt, const struct fm_kit_job *jo
     }
 }
 
-/* Writes the id of a call with its number in the conversation, or in its message, whichever the form uses. */
+/* Writes the id of a call, with the call's number in the conversation or in its message, whichever the form uses. */
 static void write_id(const struct fm_tool_form *form, const char *name, size_t number, size_t in_message,
                      struct fm_buf *text) {
     const struct fm_tool_mark *before = &form->id_before;
@@ -252,7 +259,7 @@ static void write_ids(struct fm_tool_prompt *prompt, const struct fm_kit_job *jo
     }
 }
 
-/* Adds the calls of all messages; ids that the form needs come first in the text. */
+/* Adds the calls of all messages. Ids that the form needs are written to the text before them. */
 static void add_calls(struct fm_tool_prompt *prompt, const struct fm_kit_job *job, const struct fm_tool_form *form) {
     struct fm_chat_call *call = prompt->calls;
     const char *id = prompt->text.data;

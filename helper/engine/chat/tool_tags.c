@@ -5,7 +5,10 @@
 #include <json-c/json.h>
 #include <string.h>
 
-/* Keys of a schema in which only the properties matter; a grammar without further arguments fits it. */
+/*
+ * Keys that a schema of arguments may have, so that only its properties matter: a grammar without further arguments
+ * fits it.
+ */
 static const char *const root_keys[] = {"type",        "properties", "required", "additionalProperties", "title",
                                         "description", "$schema",    "$defs",    "definitions",          NULL};
 
@@ -24,7 +27,8 @@ static bool has_only(struct json_object *object, const char *const *keys) {
 }
 
 /*
- * Whether all references in `value` lead to what a property's schema can use too. Recurses as deep as a body is nested.
+ * Whether a property's schema can use the targets of all references in `value` too. Recurses as deep as a body is
+ * nested.
  */
 static bool refs_fit(struct json_object *value) {
     bool fit = true;
@@ -47,8 +51,10 @@ static bool refs_fit(struct json_object *value) {
     return fit;
 }
 
-/* Whether `property` is a string, or null, in the subset; fm_value_types has read all of it. `*texts` counts its
- * schemas of a string, `*limited` those that limit the text further. */
+/*
+ * Whether `property` is a string, or null, in the subset of value_schema.h. fm_value_types has read all of the property
+ * before. `*texts` counts its schemas of a string, and `*limited` the ones among them that limit the text further.
+ */
 static bool is_text(const struct fm_tool_tags *tags, struct json_object *root, struct json_object *property,
                     size_t *texts, size_t *limited) {
     struct fm_value_schema read;

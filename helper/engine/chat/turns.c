@@ -1,4 +1,4 @@
-/* Puts messages of any order into a form that a chat template takes, and checks what the template renders. */
+/* Puts messages in any order into a form that a chat template takes, and checks the text that the template renders. */
 #include "engine/chat/turns.h"
 #include "base/hash.h"
 #include "base/platform.h"
@@ -125,7 +125,7 @@ static void add_message(struct fm_chat_message *to, const struct fm_chat_message
     }
 }
 
-/* Joins the messages to one with the role of the last. False when out of memory. */
+/* Joins the messages into one message with the role of the last one. False when out of memory. */
 static bool join_messages(struct fm_turns *turns, const struct fm_chat_message *messages, size_t count,
                           struct fm_chat_message *to) {
     size_t between = count * strlen(BETWEEN);
@@ -155,7 +155,7 @@ static bool join_messages(struct fm_turns *turns, const struct fm_chat_message *
 
 /* ---- steps: each changes the result of the one before ---- */
 
-/* How many messages from the first on (of `count`) are to be joined; 1: the first is not joined. */
+/* How many of `count` messages, from the first on, are to be joined; 1: the first message stays separate. */
 typedef size_t run_fn(const struct fm_chat_message *messages, size_t count);
 
 static size_t run_of_system(const struct fm_chat_message *messages, size_t count) {
@@ -166,7 +166,10 @@ static size_t run_of_system(const struct fm_chat_message *messages, size_t count
     return run;
 }
 
-/* Outcomes stay separate, and calls come after the text of their message. */
+/*
+ * How many messages, from the first on, have one role and can be joined. Outcomes stay separate. No text is joined
+ * after calls, because the calls come after the text of their message.
+ */
 static size_t run_of_role(const struct fm_chat_message *messages, size_t count) {
     size_t run = 1;
     bool called = messages[0].call_count > 0;
@@ -229,7 +232,7 @@ static void make_room(struct fm_turns *turns, size_t at) {
     turns->chat.count++;
 }
 
-/* Which the next step joins again. */
+/* Splits a text from the calls of its message. The next step joins them again. */
 static bool part_calls(struct fm_turns *turns) {
     for (size_t at = 0; at < turns->chat.count; at++) {
         struct fm_chat_message *message = &turns->messages[at];
@@ -281,7 +284,7 @@ static bool (*const steps[])(struct fm_turns *) = {
 #define MARK_MAX    64
 
 struct mark {
-    char text[MARK_MAX]; /* for a call: with JSON around the mark */
+    char text[MARK_MAX]; /* for a call's arguments: with JSON around the mark */
     size_t owner;        /* index of the message; SIZE_MAX for a tool */
     bool seen;
 };
@@ -294,7 +297,8 @@ struct probe {
     struct fm_chat_tool *tools;
     struct mark *marks;
     size_t count;
-    char begin[MARK_DIGITS + 2]; /* the beginning of each mark, with a "_"; the mark's index follows, and another "_" */
+    /* the beginning of each mark, up to a "_"; after it come the mark's index and another "_" */
+    char begin[MARK_DIGITS + 2];
 };
 
 static const char *add_mark(struct probe *probe, size_t owner, const char *before, const char *after) {

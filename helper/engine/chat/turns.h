@@ -1,7 +1,7 @@
 /*
- * Turns. Hosts send messages in any order; many chat templates want the system first and the user and the assistant in
- * turns. Some refuse another order, and some silently leave out what does not fit. An *arrangement* is the conversation
- * in a form that a template may take, with all its content:
+ * Turns. Hosts send messages in any order. Many chat templates want the system message first, and then the user and the
+ * assistant alternately. Some templates refuse another order, and some silently leave out messages that do not fit. An
+ * *arrangement* is the conversation in a form that a template may take, with all its content:
  *
  *     as it is > the system's messages joined at the front > also a text apart from the calls of its message, before
  *     them > instead, neighbours of one role joined > also a user's turn, without a text, before an assistant's that
@@ -18,7 +18,10 @@
 
 #define FM_TURNS_KNOWN 32u /* conversations whose arrangement is remembered */
 
-/* What is known of one template: the arrangements of conversations that differ in their texts alone. All zero: nothing. */
+/*
+ * The arrangements that one template takes, by the shape of the conversation (everything except its texts). All zero:
+ * none is known.
+ */
 struct fm_turns_memory {
     struct fm_turns_known {
         uint64_t shape;
@@ -33,7 +36,7 @@ struct fm_turns_block;
 struct fm_turns {
     struct fm_turns_memory *memory; /* borrowed */
     uint64_t shape;
-    struct fm_chat chat;              /* with the messages below; the rest belongs to the caller, borrowed */
+    struct fm_chat chat;              /* has the messages below; all other members are borrowed from the caller */
     struct fm_chat_message *messages; /* owned, with room for twice as many and two more */
     struct fm_turns_block *blocks;    /* owned: messages that were joined */
     size_t step;                      /* the next one to try */

@@ -55,7 +55,10 @@ static bool is_string(struct json_object *value) {
     return json_object_is_type(value, json_type_string);
 }
 
-/* A pattern that is the whole text between `^` and `$`, any text beside it where one of them is not there. */
+/*
+ * Whether the pattern has alternatives only inside brackets, and `^` and `$` only at its ends. If one of them is
+ * missing, any text may come at that end.
+ */
 static bool is_pattern(struct json_object *value) {
     const char *text = is_string(value) ? json_object_get_string(value) : "|";
     size_t depth = 0;
@@ -90,7 +93,7 @@ static bool is_type(struct json_object *value) {
     return types_named(value) != 0;
 }
 
-/* The value that a keyword must have. A grammar enforces no other keywords; many only describe. */
+/* The values that keywords must have. A grammar enforces no keywords except these; many others only describe. */
 static const struct keyword {
     const char *name;
     bool (*takes)(struct json_object *value);
@@ -134,7 +137,7 @@ static const struct keyword *keyword_of(const char *name) {
     return keyword->name ? keyword : NULL;
 }
 
-/* Whether `schema` has none of the keywords above, except `one` and `other`. */
+/* Whether `schema` has none of the keywords in the table, except `one` and `other`. */
 static bool has_only(struct json_object *schema, const char *one, const char *other) {
     struct json_object_iter at;
     json_object_object_foreachC(schema, at) {
@@ -167,7 +170,7 @@ static struct json_object *one_step(struct json_object *root, struct json_object
     return NULL;
 }
 
-/* Follows references to their end; references that are left are not in the subset. */
+/* Follows references to their end. A schema that still has a reference then is not in the subset. */
 static struct json_object *follow_references(struct json_object *root, struct json_object *schema) {
     struct json_object *next = is_object(schema) ? one_step(root, schema) : NULL;
     for (int i = 0; i < FOLLOW_MAX && is_object(next); i++) {

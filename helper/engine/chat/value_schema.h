@@ -38,10 +38,15 @@ struct fm_value_schema {
 };
 
 /*
- * Reads `schema`, but none in it; `root` has what it refers to. False where it has an "allOf" of several, counts its
- * properties, or describes them or its items by their names and places; where a keyword is not as draft 2020-12 has it;
- * where a pattern has alternatives outside of brackets, or `^` and `$` elsewhere than around it; or where it refers to
- * something outside `$defs` and `definitions`. Keywords that a grammar can't enforce do not count.
+ * Reads `schema`, but not the schemas inside it; its references are looked up in `root`. False if `schema` is not in
+ * the subset:
+ * - it has an "allOf" of several schemas;
+ * - it limits the number of properties, describes properties by patterns of their names, or describes items by their
+ * places;
+ * - a keyword's value is not as in draft 2020-12;
+ * - a pattern has alternatives outside of brackets, or `^` and `$` anywhere but at its ends;
+ * - it refers to something outside `$defs` and `definitions`.
+ * Keywords that a grammar can't enforce do not count.
  */
 bool fm_value_schema_read(struct json_object *root, struct json_object *schema, struct fm_value_schema *out);
 
@@ -51,13 +56,13 @@ struct json_object *fm_value_schema_choice(const struct fm_value_schema *schema,
 /* The type of `value`, as one bit of a set of types. An integer does not count as a number. */
 unsigned fm_value_type(struct json_object *value);
 
-/* Whether it has a keyword that limits the text of a string. */
+/* Whether `schema` has a keyword that limits the text of a string. */
 bool fm_value_schema_limits_text(const struct fm_value_schema *schema);
 
 /* The value of the keyword `key`, a length or a count; `none` if the keyword is missing. */
 size_t fm_value_schema_count(const struct fm_value_schema *schema, const char *key, size_t none);
 
-/* All types that a value of `schema` may have; may contain more, never fewer. */
+/* The types that a value of `schema` may have. The set may contain too many types, but never too few. */
 unsigned fm_value_types(struct json_object *root, struct json_object *schema);
 
 /* Whether the array "required", if there is one, only has names from the schema's "properties". */

@@ -1,4 +1,4 @@
-/* What the sandbox forbids: one function for each attempt, and a table of their names. */
+/* Attempts to do what the sandbox forbids: one function for each attempt, and a table of their names. */
 #include "engine/fake/attempt.h"
 
 #include <arpa/inet.h>
@@ -65,7 +65,7 @@ static int try_connect_abstract(const char *value) {
         errno = ENAMETOOLONG;
         return -1;
     }
-    memcpy(address.sun_path + 1, value, len); /* a NUL before it makes it abstract */
+    memcpy(address.sun_path + 1, value, len); /* a NUL before the name makes the socket abstract */
     return with_socket(connect, &address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len));
 }
 
@@ -147,7 +147,7 @@ static int try_symlink(const char *value) {
     return symlink("/", value);
 }
 
-/* Moves it into the folder above. */
+/* Moves the file into the folder above. */
 static int try_rename(const char *value) {
     char to[PATH_MAX];
     const char *slash = strrchr(value, '/');
@@ -158,7 +158,7 @@ static int try_rename(const char *value) {
     return rename(value, to);
 }
 
-/* A request that no device knows. */
+/* Sends a request that no device knows. */
 static int request(const char *value, int flags, unsigned long number) {
     int fd = open(value, flags | O_CLOEXEC);
     if (fd < 0) {
@@ -175,7 +175,7 @@ static int try_ioctl(const char *value) {
     return request(value, O_RDONLY, 0x666dUL);
 }
 
-/* A request of the kind that GPUs have. */
+/* Sends a request of the kind that GPUs have. */
 static int try_gpu_ioctl(const char *value) {
     return request(value, O_RDWR, 0x64ffUL);
 }
@@ -215,7 +215,7 @@ static int try_descriptor(const char *value) {
     return fcntl((int)strtol(value, NULL, 10), F_GETFD);
 }
 
-/* Only on systems where the numbers of calls do not change. */
+/* Exists only on systems where the numbers of system calls do not change. */
 static int try_syscall(const char *value) {
 #ifdef SYS_gettid
     long n[7] = {-1, -1, -1, -1, -1, -1, -1};
@@ -250,7 +250,7 @@ static int try_ptrace(const char *value) {
 #endif
 }
 
-/* A 32-bit call out of a 64-bit program: getpid, where it has the number 20. */
+/* Makes a 32-bit system call from a 64-bit program: getpid, which has the number 20 there. */
 static int try_other_arch(const char *value) {
     (void)value;
 #ifdef __x86_64__

@@ -12,7 +12,7 @@
  *     syscall=NUMBER,ARGUMENT... (Linux; arguments that are not given are -1)
  *     other-arch (a 32-bit call on x86_64)
  *
- * and things that it allows: thread, read=PATH, descriptor=N (is it open?).
+ * These are allowed in the sandbox: thread, read=PATH, descriptor=N (is it open?).
  */
 #ifndef FM_ENGINE_FAKE_ATTEMPT_H
 #define FM_ENGINE_FAKE_ATTEMPT_H
@@ -23,8 +23,8 @@
 bool fm_attempt_known(const char *attempt);
 
 /*
- * Makes an attempt that is known. Returns "ok" or errno's name, such as "EPERM"; a static string. What succeeds is
- * real: a file is written, a program takes this one's place. May block.
+ * Makes an attempt from the list. Returns "ok" or errno's name, such as "EPERM"; a static string. An attempt that
+ * succeeds has its real effect: a file is written, or another program replaces this process. May block.
  */
 const char *fm_attempt_run(const char *attempt);
 

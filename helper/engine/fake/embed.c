@@ -15,13 +15,13 @@ static size_t dimension(void) {
     return asked > 0 && asked <= FM_VECTOR_MAX ? asked : DIMENSION;
 }
 
-/* From -1 up to 1, by a linear congruential generator. */
+/* The next number, from -1 up to 1, by a linear congruential generator. */
 static float next_number(uint64_t *state) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     return (float)((double)(*state >> 33) / (double)(1u << 30) - 1);
 }
 
-/* Runs what the input, as a script, says to do before its vector is sent. FM_REASON_NONE: nothing ended the job. */
+/* Runs the input as a script, before its vector is sent. FM_REASON_NONE: nothing ended the job. */
 static enum fm_reason run_script(const struct fm_input *input, struct fm_kit_job *job, struct fm_error *error) {
     struct json_object *script = NULL;
     if (fm_script_parse(input->text, input->len, &script, error) != FM_OK) {

@@ -7,7 +7,10 @@
 
 #include "engine/kit/kit.h"
 
-/* Does a job that embeds, except its end. An input may have `context` words. FM_REASON_ERROR: `error` is filled. */
+/*
+ * Runs a job that embeds, up to but without its end. An input may have `context` words. FM_REASON_ERROR: `error` is
+ * filled.
+ */
 enum fm_reason fm_fake_embed(struct fm_kit_job *job, int64_t context, struct fm_error *error);
 
 #endif

@@ -1,35 +1,36 @@
 /*
- * fm-engine-fake: the scripted engine for tests (script.h), with faults at initialize and load that environment
- * variables ask for. A thread per job, so that scripts run side by side; `active` counts them.
+ * fm-engine-fake: the scripted engine for tests (script.h). Environment variables ask for faults at initialize and
+ * load. Each job has a thread, so that scripts run side by side; `active` counts these threads.
  *
  *     FM_ENGINE_FAKE_INIT  hang | garbage | crash | network | version:N   (N: the protocol version that it answers;
  *                          network: an engine that needs it)
  *     FM_ENGINE_FAKE_LOAD  hang | error | crash | gpu_crash | exit | slow:MS   (hang:NAME, error:NAME and crash:NAME:
- *                          if NAME is part of the model's path; gpu_crash: as long as the front tells of a GPU)
- *     FM_ENGINE_FAKE_MEMORY  BYTES   (what it says that the model takes)
- *     FM_ENGINE_FAKE_GPU   none   (the GPU that the front tells of can't be used; else it can)
- *     FM_ENGINE_FAKE_DRAFTS  N,M   (jobs tell that N tokens were guessed ahead, and M of them accepted)
+ *                          if NAME is part of the model's path; gpu_crash: as long as the front offers a GPU)
+ *     FM_ENGINE_FAKE_MEMORY  BYTES   (the memory that it reports for the model)
+ *     FM_ENGINE_FAKE_GPU   none   (the GPU that the front offers can't be used; without it, the GPU can be used)
+ *     FM_ENGINE_FAKE_DRAFTS  N,M   (jobs report that N tokens were guessed ahead, and that M of them were accepted)
  *     FM_ENGINE_FAKE_DIMENSION  numbers of a vector (default 8)
- *     FM_ENGINE_FAKE_CALLS  auto   (a message of the user is answered by a call, where there are tools)
+ *     FM_ENGINE_FAKE_CALLS  auto   (if there are tools, the answer to a user's message is a call)
  *     FM_ENGINE_FAKE_ANSWER  messages   (to a job with a JSON format, {"result":TEXT} with its messages in it)
- *                            loop | endless   (an answer without a format says its text again and again, up to the
+ *                            loop | endless   (an answer without a format repeats its text again and again, up to the
  *                            token limit; loop: unless the job has a frequency penalty)
  *     FM_ENGINE_FAKE_SAVE  what it saves when it ends, see saved.h
  *     FM_ENGINE_FAKE_IS    any of: listed, remote, any_order, config, session, restarts, silent, one_slot, uncounted, grammarless
- *                          (separated by commas; uncounted: it counts no tokens); led_by_tools: what a tool said is a
- *                          script too, so that a test leads a model from call to call
- *     FM_ENGINE_FAKE_AVAILABLE  yes | hang | crash | error | slow | CODE | CODE:TTL_MS   (it has engine.available,
- *                            which says so)
- *     FM_ENGINE_FAKE_MODELS  ID,ID   (what it lists there)
+ *                          (separated by commas; uncounted: it counts no tokens); led_by_tools: a tool's output is a
+ *                          script too, so that a test can lead the engine from call to call
+ *     FM_ENGINE_FAKE_AVAILABLE  yes | hang | crash | error | slow | CODE | CODE:TTL_MS   (it has engine.available, with
+ *                            this answer)
+ *     FM_ENGINE_FAKE_MODELS  ID,ID   (the models that engine.available lists)
  *     FM_ENGINE_FAKE_JOBS  CODE | CODE:RETRY_MS | CODE:RETRY_MS:elsewhere | CODE:RETRY_MS:REASON_CODE   (each job fails
- *                            so, before it is accepted; with late: before it, after its output; with second: before
- *                            it, each second one after its output)
+ *                            with it, before it is accepted; late:CODE...: after its output; second:CODE...: only each
+ *                            second job, after its output)
  *
  * FM_ENGINE_FAKE_LOAD may also be refuse:CODE, a reason_code. A copy of this program with the name fm-engine-NAME reads
  * FM_ENGINE_NAME_... before FM_ENGINE_FAKE_..., so that tests can have several.
  *
- * It sees when engine.load has a `mmproj`, which it never opens: an answer without a script says of each image what it
- * begins like, and how many bytes it has. What begins like none is broken.
+ * The fake engine sees images if engine.load has an `mmproj`, which it never opens. An answer without a script says for
+ * each image the format by its first bytes, and how many bytes the image has. An image that begins like no known format
+ * is broken.
  */
 #include "base/clock.h"
 #include "base/platform.h"
@@ -47,7 +48,7 @@
 
 #define SLOTS          8
 #define CONTEXT_LENGTH 4096  /* words of input */
-#define VOCABULARY     32768 /* tokens, for who names one */
+#define VOCABULARY     32768 /* tokens that a bias may name */
 #define LOAD_STEPS     10
 #define GPU_LAYERS     12
 #define TEXT_MAX       (16u << 20) /* bytes of an answer without a script */
@@ -66,7 +67,7 @@ static char own_prefix[64]; /* prefix of the variables of this copy of the progr
 static void set_own_prefix(const char *program) {
     const char *name = strstr(program, "fm-engine-");
     for (const char *next = name; next && (next = strstr(next + 1, "fm-engine-"));) {
-        name = next; /* folders may have such names, too: the last one counts */
+        name = next; /* folders may have such names, too: the last one in the path counts */
     }
     int len = snprintf(own_prefix, sizeof own_prefix, "FM_ENGINE_%s", name ? name + sizeof "fm-engine-" - 1 : "FAKE");
     for (int i = 0; i < len && i < (int)sizeof own_prefix - 1; i++) {
@@ -99,7 +100,7 @@ static bool fault_is(const char *name, const char *word) {
     return strcmp(fault(name), word) == 0;
 }
 
-/* What follows "word:"; NULL when the variable says something else. */
+/* The text after "word:"; NULL when the variable says something else. */
 static const char *fault_detail(const char *name, const char *word) {
     const char *value = fault(name);
     size_t len = strcspn(value, ":");
@@ -242,7 +243,10 @@ struct span {
     size_t len;
 };
 
-/* What is answered: a prompt, what a tool said at last, or else the last message of the user; "" when there is none. */
+/*
+ * The text that is answered: a prompt, the output of a tool if that came last, or else the last message of the user; ""
+ * when there is none.
+ */
 static struct fm_message message_to_answer(const struct fm_kit_job *job) {
     if (job->prompt) {
         return (struct fm_message){.role = "user", .content = job->prompt, .content_len = job->prompt_len};
@@ -259,7 +263,7 @@ static struct fm_message message_to_answer(const struct fm_kit_job *job) {
     return (struct fm_message){.role = "user", .content = ""};
 }
 
-/* The tool to call: because the job demands it, or FM_ENGINE_FAKE_CALLS; NULL: none. */
+/* The tool to call, because the job or FM_ENGINE_FAKE_CALLS demands a call; NULL: none. */
 static const struct fm_tool *tool_to_call(const struct fm_kit_job *job, const struct fm_message *message) {
     bool likes = job->tool_mode == FM_TOOLS_AUTO && !message->tool_call_id && fault_is("FM_ENGINE_FAKE_CALLS", "auto");
     size_t i = 0;
@@ -292,8 +296,8 @@ static void write_messages(const struct fm_kit_job *job, struct fm_buf *text) {
 }
 
 /*
- * The text that answers a job with a JSON format: a small instance whose strings are words of the message. What a real
- * engine would check afterwards, it does not.
+ * Writes the answer to a job with a JSON format: a small instance whose strings are words of the message. A real engine
+ * may check the finished text; this one does not.
  */
 static enum fm_code write_instance(struct fm_kit_job *job, const struct fm_message *message, struct fm_buf *text,
                                    struct fm_error *error) {
@@ -318,7 +322,7 @@ static enum fm_code write_instance(struct fm_kit_job *job, const struct fm_messa
     return code;
 }
 
-/* An instance is written of a whole schema alone; what is wrong in one, the format's check tells. */
+/* An instance is written only for a valid schema: the check of the format reports what is wrong with the schema. */
 static enum fm_code write_arguments(const struct fm_tool *tool, const struct fm_message *message,
                                     struct fm_buf *arguments, struct fm_error *error) {
     struct fm_schema prepared;
@@ -334,7 +338,7 @@ static enum fm_code write_arguments(const struct fm_tool *tool, const struct fm_
     return code;
 }
 
-/* A call of the tool that has to be called, with a small instance of its parameters. */
+/* Makes a call of the tool that must be called, with a small instance of its parameters. */
 static enum fm_reason call_tool(struct fm_kit_job *job, const struct fm_tool *tool, const struct fm_message *message,
                                 int64_t words, struct fm_error *error) {
     struct fm_buf arguments;
@@ -351,7 +355,7 @@ static enum fm_reason call_tool(struct fm_kit_job *job, const struct fm_tool *to
     return reason;
 }
 
-/* What an image begins like; NULL: nothing. */
+/* The format that an image begins like; NULL: none. */
 static const char *image_kind(const struct fm_image *image) {
     static const struct {
         const char *kind;
@@ -380,7 +384,7 @@ static bool check_images(const struct fm_kit_job *job, struct fm_error *error) {
     return true;
 }
 
-/* The message again, and what is seen in it. */
+/* Answers with the message again, and with what is seen in its images. */
 static void write_echo(const struct fm_message *message, struct fm_buf *text) {
     fm_buf_append(text, message->content, message->content_len);
     for (size_t i = 0; i < message->image_count; i++) {
@@ -391,7 +395,7 @@ static void write_echo(const struct fm_message *message, struct fm_buf *text) {
     }
 }
 
-/* A model that can't find the end of its text, as small ones at temperature 0. */
+/* Acts like a model that does not find the end of its text, as small models do at temperature 0. */
 static bool says_it_again(const struct fm_kit_job *job, enum fm_reason reason) {
     bool loops = fault_is("FM_ENGINE_FAKE_ANSWER", "loop") && job->sampling[FM_PARAM_FREQUENCY_PENALTY] == 0;
     return reason == FM_REASON_STOP && !fm_kit_job_cut(job) && (loops || fault_is("FM_ENGINE_FAKE_ANSWER", "endless"));
@@ -408,7 +412,10 @@ static enum fm_reason say(struct fm_kit_job *job, struct fm_buf *text, int64_t r
     return reason;
 }
 
-/* Without a script: the call that has to be made, what the format asks for, else the message again. */
+/*
+ * Answers without a script: with the call that must be made, or the JSON that the format asks for, or else the message
+ * again.
+ */
 static enum fm_reason answer_freely(struct fm_kit_job *job, const struct fm_message *message, int64_t words,
                                     struct fm_error *error) {
     struct fm_buf text;
@@ -488,7 +495,7 @@ static enum fm_reason answer_job(struct fm_kit_job *job, struct fm_error *error)
     if (!check_biases(job, error) || !check_images(job, error)) {
         return FM_REASON_ERROR;
     }
-    /* What a tool said is a text, whatever it looks like, unless a test wants it otherwise. */
+    /* A tool's output is a text, even if it looks like a script, unless the test sets led_by_tools. */
     bool scripted = !message.tool_call_id || fake_is("led_by_tools");
     if (scripted && fm_script_parse(text.text, text.len, &script, error) != FM_OK) {
         return FM_REASON_ERROR;
@@ -506,7 +513,10 @@ static enum fm_reason answer_job(struct fm_kit_job *job, struct fm_error *error)
     return reason;
 }
 
-/* FM_REASON_ERROR: jobs are to fail, as FM_ENGINE_FAKE_JOBS says: before their output, or, with `late`, after it. */
+/*
+ * Whether jobs must fail, as FM_ENGINE_FAKE_JOBS says: before their output, or, with `late`, after it. FM_REASON_ERROR:
+ * this job fails.
+ */
 static enum fm_reason fail_as_asked(bool late, struct fm_error *error) {
     static atomic_uint jobs;
     char text[128];
@@ -587,7 +597,7 @@ static void serve_fake(void *state, struct fm_kit *kit) {
     fm_fake_saved_end(kit);
 }
 
-/* All features, except those that a test takes away, or that only exist if a test asks for them. */
+/* All features, except the ones that a test takes away, or that only exist if a test asks for them. */
 static unsigned features(void) {
     unsigned has = (1u << FM_FEATURE_COUNT) - 1 - FM_FEATURE_AVAILABILITY;
     has -= fake_is("session") ? 0 : FM_FEATURE_SESSION;

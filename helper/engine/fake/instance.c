@@ -1,7 +1,8 @@
 /*
- * A small instance of a JSON schema, for the schemas in tests that use the fake engine. Exactly one schema decides each
- * value: with $ref, anyOf or oneOf, it is the schema that this names, and no other keyword may then restrict the value.
- * So two schemas never have to be combined; a schema that needs that is refused, and so are unknown keywords.
+ * Writes a small instance of a JSON schema, for the schemas in tests that use the fake engine. Exactly one schema
+ * decides each value. If a schema has $ref, anyOf or oneOf, the schema named there decides, and no other keyword may
+ * restrict the value. So two schemas never have to be combined. Schemas that need to be combined are refused, and so
+ * are unknown keywords.
  */
 #include "engine/fake/instance.h"
 #include "base/utf8.h"
@@ -24,7 +25,7 @@ struct writer {
     struct json_object *any; /* the schema {} */
     const char *text;
     size_t len;
-    size_t at; /* where the next word is searched */
+    size_t at; /* where the search for the next word begins */
     struct fm_json_writer json;
     struct fm_error *error;
     int values;
@@ -58,7 +59,7 @@ static double number_of(struct json_object *schema, const char *name, double abs
 
 enum kind { CHOICE, LITERAL, TYPE, CONSTRAINT, UNKNOWN, KINDS };
 
-/* Any other keyword says nothing of the value, or is looked at by the type that it is about. */
+/* Any other keyword does not restrict the value, or is handled where values of its type are written. */
 static const struct {
     const char *name;
     enum kind kind;
@@ -103,7 +104,7 @@ static const struct {
     {"uniqueItems", UNKNOWN},
 };
 
-/* Counts the kinds of keywords, and finds the one that decides the value, if that is not its type. */
+/* Counts the kinds of keywords, and finds the keyword that decides the value, if the type does not decide it. */
 static enum fm_code look_at(struct writer *writer, struct json_object *schema, int *counts, const char **by) {
     *by = NULL;
     for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++) {
@@ -232,7 +233,7 @@ static enum fm_code write_number(struct writer *writer, struct json_object *sche
 
 /* ---- arrays and objects ---- */
 
-/* As many items as there must be, and one to show what the schema says of them. */
+/* Writes as many items as there must be, but at least one if the schema describes items. */
 static enum fm_code write_array(struct writer *writer, struct json_object *schema) {
     double least = number_of(schema, "minItems", 0);
     double most = number_of(schema, "maxItems", INFINITY);
@@ -318,7 +319,7 @@ static enum fm_code write_type(struct writer *writer, struct json_object *schema
     return write_number(writer, schema);
 }
 
-/* The first value of `type`, where the schema has one. */
+/* The type to write: the first value of `type`, if the schema has one. */
 static enum fm_code write_literal(struct writer *writer, struct json_object *schema, const char *by) {
     struct json_object *named = schema_member(schema, by);
     bool list = strcmp(by, "enum") == 0;

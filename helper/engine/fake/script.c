@@ -1,4 +1,4 @@
-/* Runs a script: one table row a step, each of them tokens, an event or a fault of the engine. */
+/* Runs a script. Each kind of step has a row in a table, and makes tokens, an event or a fault of the engine. */
 #include "engine/fake/script.h"
 #include "base/clock.h"
 #include "base/platform.h"
@@ -23,9 +23,9 @@ struct run {
     bool calls; /* a call has begun: tokens are its arguments */
 };
 
-#define TOP_TEXT_MAX 64u /* bytes of a token that the made-up ones begin with */
+#define TOP_TEXT_MAX 64u /* bytes of a token that the made-up tokens begin with */
 
-/* A number from -1.023 to 0 that the bytes tell. */
+/* A number from -1.023 to 0, made from the bytes. */
 static double made_up_logprob(const char *text, size_t len) {
     int sum = 0;
     for (size_t i = 0; i < len; i++) {
@@ -34,7 +34,10 @@ static double made_up_logprob(const char *text, size_t len) {
     return -sum / 1000.0;
 }
 
-/* The token itself is the best, then it goes on with "~", "~~" and so on, each by 1 less likely. */
+/*
+ * The most likely token is the token itself. After it come the token with "~", with "~~" and so on; each logprob is 1
+ * lower.
+ */
 static void tell_logprobs(struct fm_kit_job *job, const char *text, size_t len) {
     char tops[FM_TOP_LOGPROBS_MAX][TOP_TEXT_MAX + FM_TOP_LOGPROBS_MAX];
     size_t kept = len < TOP_TEXT_MAX ? len : TOP_TEXT_MAX;
@@ -348,7 +351,10 @@ void fm_fake_take_config(void) {
     json_object_put(config);
 }
 
-/* The configuration, its folder, or a key that it names, as NAME or its variable's value, which should be gone. */
+/*
+ * Writes the configuration, its folder, or a key that the configuration names. "env:NAME": the variable NAME, which
+ * should be unset.
+ */
 static int write_config(const char *name, char *text, size_t size) {
     const char *folder;
     const char *config = fm_kit_config(&folder);
@@ -381,7 +387,7 @@ static int write_states(const struct fm_kit_job *job, char *text, size_t size) {
     return len ? len : snprintf(text, size, "none");
 }
 
-/* What of the job is told by its name; JSON, "" for no such name. */
+/* The value that the job has under this name, as JSON; "" for an unknown name. */
 static int write_parameter(const struct fm_kit_job *job, const char *name, char *text, size_t size) {
     if (strcmp(name, "saved") == 0) {
         return snprintf(text, size, "%s", fm_fake_saved_text());
@@ -431,7 +437,7 @@ static const struct step {
     {"usage", is_object, run_usage},       {"restart", is_text, run_restart},
 };
 
-/* The step's row and argument; NULL when the entry is not one. */
+/* The step's row, and its argument; NULL when the entry is not a step. */
 static const struct step *find_step(struct json_object *entry, struct json_object **argument) {
     if (!json_object_is_type(entry, json_type_object) || json_object_object_length(entry) != 1) {
         return NULL;
@@ -514,7 +520,9 @@ static bool is_space(char c) {
     return c == ' ' || c == '\n' || c == '\t' || c == '\r';
 }
 
-/* Length of the white space and the word that `text` begins with; white space at the very end goes with the last word.
+/*
+ * Length of the white space and the word at the beginning of `text`. White space at the very end belongs to the last
+ * word.
  */
 static size_t first_word(const char *text, size_t len) {
     size_t at = 0;

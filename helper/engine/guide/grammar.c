@@ -20,17 +20,17 @@
 /* The byte that marks a control token in toktrie, the token tree of llguidance: it never occurs in UTF-8. */
 #define CONTROL_MARK '\xff'
 
-/* llguidance's default limits are for servers. Its header says what a unit takes. */
-#define LEXER_FUEL      2000000 /* to build: 50,000 a millisecond */
-#define STEP_LEXER_FUEL 500000  /* for one mask: 14,000 a millisecond */
+/* llguidance's default limits are for servers. Its header says how long a unit takes. */
+#define LEXER_FUEL      2000000 /* units to build a grammar: 50,000 take a millisecond */
+#define STEP_LEXER_FUEL 500000  /* units for one mask: 14,000 take a millisecond */
 #define LEXER_STATES    50000   /* 1 to 2 kB each */
 
 /* The limit of processor time for compiling one grammar; also in PROTOCOL.md. */
 #define COMPILE_MS 300
 
 /*
- * Threads that compile, including those that were given up, which llguidance's limits end after a few seconds. If all
- * were given up, one more may compile, up to a limit for memory.
+ * Limits of the number of threads that compile, including abandoned threads, which llguidance's limits end after a few
+ * seconds. If all of them are abandoned, one more thread may compile, up to a limit for memory.
  */
 #define COMPILERS_MAX 8
 #define THREADS_MAX   32
@@ -55,7 +55,7 @@ struct fm_grammar_vocab {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     size_t compilers;          /* threads that use this vocabulary; under lock */
-    size_t waited_for;         /* threads that were not given up; engine thread */
+    size_t waited_for;         /* threads that were not abandoned; engine thread */
     struct fm_grammar *first;  /* the grammars that wait for a thread, the shortest text first */
 };
 
@@ -67,7 +67,7 @@ struct fm_grammar {
     struct fm_task *task;     /* the thread that compiles it; NULL: it waits for a thread */
     struct LlgMatcher *matcher;
     uint32_t forced[FORCED_MAX]; /* what must come next, from `forced_at` on */
-    size_t forced_count;         /* 0: not asked for since the last token, or the next token is not forced */
+    size_t forced_count;         /* 0: nobody asked since the last token, or the next token is not forced */
     size_t forced_at;
     char reason[256]; /* the last result of fm_grammar_reason */
 };
@@ -89,7 +89,10 @@ static size_t piece_of(const struct fm_vocabulary *vocabulary, int32_t token, ch
     return len > 0 ? len + 1 : 0;
 }
 
-/* How many of `tokens` stand for exactly these bytes: some tokenizers add a space in front, or normalize. */
+/*
+ * How many of `tokens` stand for exactly these bytes. The others may not: some tokenizers add a space in front, or
+ * normalize text.
+ */
 static size_t same_bytes(const struct fm_vocabulary *vocabulary, const int32_t *tokens, size_t count,
                          const uint8_t *bytes, size_t len) {
     char piece[PIECE_MAX];
@@ -115,7 +118,7 @@ static size_t tokenize(const void *user_data, const uint8_t *bytes, size_t len, 
     struct fm_error error;
     if (vocabulary->tokenize(vocabulary->argument, (const char *)bytes, len, &found, &count, &error) != FM_OK) {
         fm_log(FM_LOG_ERROR, "forced text: %s", error.detail);
-        return 0; /* then no token is forced, and the mask decides */
+        return 0; /* then llguidance forces no token, and the mask decides */
     }
     count = same_bytes(vocabulary, found, count, bytes, len);
     for (size_t i = 0; i < count && i < room; i++) {
@@ -137,7 +140,7 @@ static uint32_t *other_ends(const struct fm_vocabulary *vocabulary, uint32_t *co
     return ends;
 }
 
-/* `lens` has one entry a token. False without memory. */
+/* `lens` has one entry for each token. False: out of memory. */
 static bool read_pieces(const struct fm_vocabulary *vocabulary, uint32_t *lens, struct fm_buf *bytes) {
     char piece[PIECE_MAX];
     for (int32_t token = 0; token < vocabulary->size; token++) {
@@ -212,9 +215,9 @@ void fm_grammar_vocab_free(struct fm_grammar_vocab *vocab) {
  * llguidance can't be interrupted while it compiles, and it is hard to see beforehand which grammars take seconds. So
  * each is compiled on a separate thread, with the stack that llguidance's recursion needs. The engine goes on
  * meanwhile, and checks how much processor time the thread has used. A compilation that takes too long is abandoned,
- * and only its job fails. There are at most COMPILERS_MAX such threads, or one that was not given up; later grammars
- * wait until one ends, and their time does not run meanwhile. The shortest grammar comes first, so that a simple format
- * does not wait for large ones.
+ * and only its job fails. There are at most COMPILERS_MAX such threads, or one thread beside abandoned ones. Later
+ * grammars wait until a thread ends; the waiting does not count towards their time limit. The shortest grammar comes
+ * first, so that a simple format does not wait for large ones.
  */
 struct compilation {
     struct fm_grammar_vocab *vocab;
@@ -283,7 +286,7 @@ static void run_compilation(void *argument) {
     (void)usable; /* an ambiguous grammar fails, maybe slowly, at the first token; the matcher knows why */
 }
 
-/* The thread of a compilation ends. After this call the vocabulary may be freed. */
+/* Notes that the thread of a compilation ends. After this call the vocabulary may be freed. */
 static void leave_compilers(struct fm_grammar_vocab *vocab) {
     void (*wake)(void *) = vocab->wake;
     void *waiter = vocab->waiter;
@@ -372,7 +375,7 @@ static void start_compiling(struct fm_grammar_vocab *vocab) {
     }
 }
 
-/* Ends its task: the thread has finished, or is given up. False: it still works. */
+/* Ends the task of the thread, which has finished or is abandoned. False: the thread still works. */
 static bool end_task(struct fm_grammar *grammar) {
     grammar->vocab->waited_for--;
     bool done = fm_task_end(grammar->task);
@@ -382,7 +385,7 @@ static bool end_task(struct fm_grammar *grammar) {
 
 /* ---- reasons ---- */
 
-/* `reason`, or its meaning if only somebody who knows llguidance would understand it. */
+/* `reason`, or an explanation if only somebody who knows llguidance would understand `reason`. */
 static const char *translate(const char *reason) {
     static const char too_large[] =
         "it is too large or too complex; make it smaller: fewer or simpler patterns, a shorter maxLength";
@@ -405,7 +408,7 @@ static const char *translate(const char *reason) {
     return reason;
 }
 
-/* `reason` after the place in a Lark grammar with which it may begin: at LINE(COLUMN), from 1 on. */
+/* `reason` without the place in a Lark grammar with which it may begin: at LINE(COLUMN), counted from 1. */
 static const char *read_place(const char *reason, long *line, long *column) {
     char *end;
     *line = strtol(strncmp(reason, "at ", 3) == 0 ? reason + 3 : reason, &end, 10);
@@ -413,19 +416,22 @@ static const char *read_place(const char *reason, long *line, long *column) {
     return *column > 0 && strncmp(end, "): ", 3) == 0 ? end + 3 : reason;
 }
 
-/* `reason` after `head`; NULL: it does not begin with `head`. */
+/* `reason` without `head` at its beginning; NULL: `reason` does not begin with `head`. */
 static const char *after(const char *reason, const char *head) {
     size_t len = strlen(head);
     return strncmp(reason, head, len) == 0 ? reason + len : NULL;
 }
 
-/* One line of llguidance's message, which shows the whole of a pattern, and the fault only in a later line. */
+/*
+ * Makes one line of llguidance's message. The message first shows the whole pattern, and the fault only in a later
+ * line.
+ */
 static const char *explain(struct fm_grammar *grammar, const char *said) {
     char place[64] = "";
     long line;
     long column;
     const char *reason = read_place(said, &line, &column);
-    if (reason != said && strcmp(grammar->kind, "lark") == 0) { /* otherwise the grammar is not the host's text */
+    if (reason != said && strcmp(grammar->kind, "lark") == 0) { /* other grammars are not the host's text */
         snprintf(place, sizeof place, "line %ld, column %ld: ", line, column);
     }
     const char *pattern = after(reason, "invalid regex ");

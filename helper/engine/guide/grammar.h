@@ -1,6 +1,6 @@
 /*
- * Constrained decoding, by llguidance: which tokens may come next in a text, and which must. Needs no llama.cpp. Engine
- * thread only; nothing blocks for longer than it computes.
+ * Constrained decoding with llguidance: which tokens may come next in a text, and which token must come. Does not need
+ * llama.cpp. Engine thread only; no call waits, except where its comment says so.
  *
  * The nouns: a *vocabulary* is a model's tokens, as its engine describes them; a *grammar vocabulary* is made from it
  * once; a *grammar* belongs to one job: it is compiled on a separate thread, and then moves on token by token.
@@ -27,14 +27,18 @@ struct fm_vocabulary {
     int32_t size;
     int32_t end_of_turn;
     bool (*ends_turn)(const void *argument, int32_t token);
-    /* Writes the token's text to `piece`; 0: it has none, or more than `room` bytes. A control token has a text
-     * only with `control`: its name. */
+    /*
+     * Writes the token's text to `piece`; 0: the token has no text, or more than `room` bytes. Only with `control` a
+     * control token has a text, which is its name.
+     */
     size_t (*piece)(const void *argument, int32_t token, bool control, char *piece, size_t room);
-    /* Plain text as in an answer, without control tokens. The caller frees `*tokens` with free(). */
+    /* Tokenizes plain text as in an answer, without control tokens. The caller frees `*tokens` with free(). */
     enum fm_code (*tokenize)(const void *argument, const char *text, size_t len, int32_t **tokens, size_t *count,
                              struct fm_error *error);
-    /* How many bytes at the beginning of `text` (`len` bytes, at least 1) are a tag, such as </tool_call>: plain text that
-     * is always this one token. 0: none are. NULL: the vocabulary has no tags. */
+    /*
+     * The length of the tag, such as </tool_call>, at the beginning of `text` (`len` bytes, at least 1). A tag is plain
+     * text that is always one token. 0: there is no tag. NULL: the vocabulary has no tags.
+     */
     size_t (*tag)(const void *argument, const char *text, size_t len, int32_t *token);
     const void *argument;
 };
@@ -43,18 +47,19 @@ struct fm_vocabulary {
 bool fm_grammar_supported(void);
 
 /*
- * A grammar vocabulary of `vocabulary`, which is copied; what it points to must outlive the result. `wake` (NULL: none)
- * is called with `waiter`, on another thread, when a grammar may have been compiled, or the compilation of another may
- * begin: it must not block, and both must live as long as the process. On failure `*vocab` is NULL. The first
- * compilation converts it to llguidance's form, which takes some 100 ms.
+ * Makes a grammar vocabulary of `vocabulary`, which is copied; the things that it points to must outlive the result.
+ * `wake` (NULL: none) is called with `waiter`, on another thread, when a grammar may have been compiled, or when the
+ * compilation of another grammar may begin. `wake` must not block, and both must live as long as the process. On
+ * failure `*vocab` is NULL. The first compilation converts the vocabulary to llguidance's form, which takes some 100
+ * ms.
  */
 FM_MUST_USE enum fm_code fm_grammar_vocab_new(const struct fm_vocabulary *vocabulary, void (*wake)(void *), void *waiter,
                                               struct fm_grammar_vocab **vocab, struct fm_error *error);
 
-/* Call it after its grammars were freed; NULL is fine. Waits for compilations that were given up. */
+/* Call it after all grammars of the vocabulary were freed. `vocab` may be NULL. Waits for abandoned compilations. */
 void fm_grammar_vocab_free(struct fm_grammar_vocab *vocab);
 
-#define FM_GRAMMAR_POLL_MS 20 /* how often to call fm_grammar_wait, so that it notices the end of the time limit */
+#define FM_GRAMMAR_POLL_MS 20 /* ms between calls of fm_grammar_wait, so that it notices the end of the time limit */
 
 /*
  * Begins to compile `text` (NUL-terminated UTF-8, copied), of `kind` "json_schema", "lark" or "regex" (a static
@@ -63,23 +68,24 @@ void fm_grammar_vocab_free(struct fm_grammar_vocab *vocab);
 FM_MUST_USE enum fm_code fm_grammar_new(struct fm_grammar_vocab *vocab, const char *kind, const char *text,
                                         struct fm_grammar **grammar, struct fm_error *error);
 
-/* A grammar that is being compiled is given up. NULL is fine. */
+/* If the grammar is being compiled, the compilation is abandoned. `grammar` may be NULL. */
 void fm_grammar_free(struct fm_grammar *grammar);
 
-/* True while it is not compiled yet. */
+/* True while the grammar is not compiled yet. */
 bool fm_grammar_compiles(const struct fm_grammar *grammar);
 
 /*
- * Waits until the grammar is compiled, or fm_now_ms() reaches `until_ms` (0: does not wait): fm_grammar_compiles says
- * which. A few grammars are compiled at the same time, each within a limit of processor time, and the others wait, the
- * shortest first. After a failure only fm_grammar_free may be called: FM_INVALID_REQUEST says what is wrong with the
- * text, or that it is too large for llguidance's limits or takes longer.
+ * Waits until the grammar is compiled, or until fm_now_ms() reaches `until_ms` (0: does not wait). fm_grammar_compiles
+ * then says whether the grammar is compiled. A few grammars are compiled at the same time, each within a limit of
+ * processor time, and the others wait, the shortest first. After a failure only fm_grammar_free may be called:
+ * FM_INVALID_REQUEST says what is wrong with the text, or that the text is too large for llguidance's limits or takes
+ * too long.
  */
 FM_MUST_USE enum fm_code fm_grammar_wait(struct fm_grammar *grammar, int64_t until_ms, struct fm_error *error);
 
 /*
- * Whether `token` may come next. For an end of turn also true where it only ends a rule of the grammar, and not the
- * whole text. Takes microseconds.
+ * Whether `token` may come next. A token that ends the turn is also allowed where it only ends a rule of the grammar,
+ * not the whole text. Takes microseconds.
  */
 bool fm_grammar_allows(struct fm_grammar *grammar, int32_t token);
 
@@ -90,7 +96,8 @@ bool fm_grammar_allows(struct fm_grammar *grammar, int32_t token);
 const uint32_t *fm_grammar_mask(struct fm_grammar *grammar);
 
 /*
- * Takes the next token. False when it is not allowed, or a limit of llguidance was reached: fm_grammar_reason says why.
+ * Takes the next token. False when the token is not allowed, or a limit of llguidance was reached; fm_grammar_reason
+ * says why.
  */
 FM_MUST_USE bool fm_grammar_take(struct fm_grammar *grammar, int32_t token);
 
@@ -99,17 +106,17 @@ FM_MUST_USE bool fm_grammar_restart(struct fm_grammar *grammar);
 
 /*
  * The token that must come next, as the tokenizer would split the text that must come; FM_TOKEN_NONE when there is a
- * choice. Take it with fm_grammar_take, like others.
+ * choice. Take it with fm_grammar_take, like other tokens.
  */
 int32_t fm_grammar_forced(struct fm_grammar *grammar);
 
-/* The text is complete, and nothing can follow. */
+/* True if the text is complete, and nothing can follow. */
 bool fm_grammar_complete(const struct fm_grammar *grammar);
 
-/* The text may end here. Takes microseconds. */
+/* True if the text may end here. Takes microseconds. */
 bool fm_grammar_accepts(struct fm_grammar *grammar);
 
-/* Why a call failed, in one line for users; valid until the next call of this. */
+/* The reason why a call failed, in one line for users; valid until the next call of this function. */
 const char *fm_grammar_reason(struct fm_grammar *grammar);
 
 #endif

@@ -17,11 +17,15 @@
 
 #define REASON_SIZE 300
 
-#define CHECK_CPU_MS 400   /* no check that ends takes this long; one that does not end uses a gigabyte a second */
+/* checks that end do not take this long; a check that does not end uses a gigabyte a second */
+#define CHECK_CPU_MS 400
 #define CHECK_MS     10000 /* other programs may need the processors meanwhile */
 #define CHECK_STACK  (16u << 20)
 
-/* Brackets inside each other, of any kind: more than any real grammar has, and few enough for a recursive parser. */
+/*
+ * The limit of brackets inside each other, of any kind: more than any real grammar has, and few enough for a recursive
+ * parser.
+ */
 #define BRACKETS_MAX 200
 
 /* ---- kinds of format ---- */
@@ -36,7 +40,7 @@ static enum fm_code compile(struct fm_guide *guide, struct fm_grammar_vocab *voc
     return fm_grammar_new(vocab, kind, text->data, &guide->grammar, error);
 }
 
-/* The schema that the grammar is made of, for a format that has one. */
+/* The schema that the grammar is made of, if the format has a schema. */
 static enum fm_code write_schema(struct fm_guide *guide, struct fm_kit_job *job, struct fm_buf *text,
                                  struct fm_error *error) {
     struct fm_schema schema;
@@ -136,7 +140,10 @@ static enum fm_code by_grammar(struct fm_guide *guide, const struct fm_format *f
 
 /* ---- tools ---- */
 
-/* Names the part at fault when the grammar is refused; that is only known if the grammar has a single schema. */
+/*
+ * Sets the name of the part at fault if the grammar is refused. The part is only known if the grammar has a single
+ * schema.
+ */
 static void name_param(const struct fm_kit_job *job, char *param, size_t size) {
     size_t allowed = 0;
     size_t last = 0;
@@ -153,8 +160,8 @@ static void name_param(const struct fm_kit_job *job, char *param, size_t size) {
 }
 
 /*
- * Cuts llguidance's message. It ends with the place of the fault in the grammar, which is not the host's text; what the
- * fault is stands before that.
+ * Cuts the end off llguidance's message. The end is the place of the fault in the grammar, which is not the host's
+ * text. The text before it says what the fault is.
  */
 static void shorten(struct fm_error *error) {
     static const char mark[] = "JSON schema: ";
@@ -166,7 +173,7 @@ static void shorten(struct fm_error *error) {
     }
 }
 
-/* The schema of a text that may come instead of calls; none for free text. */
+/* The schema of a text that may come instead of calls; NULL for free text. */
 static enum fm_code write_text_schema(struct fm_guide *guide, struct fm_kit_job *job, struct fm_buf *schema,
                                       struct fm_error *error) {
     enum fm_code code = FM_OK;
@@ -195,7 +202,10 @@ static enum fm_code by_tools(struct fm_guide *guide, struct fm_kit_job *job, con
     return code ? code : compile(guide, vocab, "lark", text, param, error);
 }
 
-/* Makes the grammar of a text in which no call may begin: needed because the tools are in the prompt all the same. */
+/*
+ * Makes the grammar of a text in which no call may begin. It is needed because the prompt describes the tools even
+ * then.
+ */
 static enum fm_code without_calls(struct fm_guide *guide, const struct fm_tool_form *form,
                                   struct fm_grammar_vocab *vocab, struct fm_buf *text, struct fm_error *error) {
     guide->param = "tools";
@@ -277,7 +287,7 @@ struct check {
     struct fm_buf schema;
     struct fm_buf text;
     char violation[REASON_SIZE];
-    int32_t status; /* fm_schema_check's */
+    int32_t status; /* the parameters of fm_schema_check */
 };
 
 static void run_check(void *argument) {

@@ -5,8 +5,8 @@
  * (optional):
  *
  *     notation0: "{" f0_0_0 "}"
- *     f0_0_0: p0_2 r0_0_1                    the first member that is there
- *     r0_0_1: ("," p0_5)?                    those after it
+ *     f0_0_0: p0_2 r0_0_1                    the first member
+ *     r0_0_1: ("," p0_5)?                    the other members
  *     p0_2: "color:" (<[7]> QUOTED <[7]>)
  *     p0_5: "levels:" n0_3
  *     n0_3: "[" ((j0_4) ("," (j0_4))*)? "]"
@@ -32,7 +32,8 @@ struct writing {
     const struct fm_tool *tool;
     size_t index; /* index of the tool */
     size_t count; /* how many rules were written */
-    struct json_object *known; /* names of rules by their text: equal parts, as in many tools, are compiled once */
+    /* names of rules by their text, so that equal parts, which many tools have, are compiled once */
+    struct json_object *known;
     struct fm_buf *lark;
     struct fm_error *error;
     enum fm_code code;
@@ -47,14 +48,17 @@ struct member {
 
 static void write_value(struct writing *writing, struct json_object *schema, struct fm_buf *rule);
 
-/* `letter`, the tool's number and `number`. */
+/* A rule's name is made of `letter`, the tool's number and `number`. */
 static void write_name(const struct writing *writing, char letter, size_t number, struct fm_buf *rule) {
     char name[64];
     snprintf(name, sizeof name, "%c%zu_%zu", letter, writing->index, number);
     fm_buf_append_str(rule, name);
 }
 
-/* Appends to `rule` the name of the rule or terminal with the body `text`. Writes that first if it does not exist yet. */
+/*
+ * Appends to `rule` the name of the rule or terminal with the body `text`. If there is no such rule yet, writes it
+ * first.
+ */
 static void write_known(struct writing *writing, char letter, size_t number, struct fm_buf *text,
                         struct fm_buf *rule) {
     struct json_object *name = NULL;
@@ -114,8 +118,10 @@ static const char *separator(const struct fm_notation *notation) {
 
 static const char quotes[] = "\"'";
 
-/* Writes a terminal: text between quotes, except quotes that are control tokens. The text follows `limits`, if there
- * are any; otherwise `count` ("*", "{1,5}") is the number of characters, and these may be escaped. */
+/*
+ * Writes a terminal: text between quotes, except quotes that are control tokens. The text follows `limits`, if there
+ * are any; otherwise `count` ("*", "{1,5}") is the number of characters, and characters may be escaped.
+ */
 static void write_text_terminal(const struct fm_notation *notation, const char *limits, const char *count,
                                 struct fm_buf *lark) {
     char text[128];
@@ -181,7 +187,7 @@ static void write_string(struct writing *writing, const struct fm_value_schema *
     fm_buf_free(&text);
 }
 
-/* Writes a fixed string, between marks or in each kind of quotes that it can have. */
+/* Writes a fixed string, between marks or in each kind of quotes that the string can have. */
 static void write_given_string(const struct fm_notation *notation, const char *text, size_t len, struct fm_buf *rule) {
     const size_t mark_len = is_control(notation) ? 0 : notation->quote_len;
     struct fm_buf quoted;
@@ -231,7 +237,7 @@ static void write_choice(const struct fm_notation *notation, struct json_object 
 
 /* ---- numbers and literals ---- */
 
-/* The part of `schema` about scalars, which are written as JSON. A new reference; NULL: out of memory. */
+/* The part of `schema` about scalars, which are written as JSON. Returns a new reference; NULL: out of memory. */
 static struct json_object *scalar_schema(const struct fm_value_schema *schema) {
     static const char *const limits[] = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"};
     static const struct {
@@ -293,7 +299,7 @@ static void write_scalar(struct writing *writing, const struct fm_value_schema *
 
 /* ---- arrays and objects ---- */
 
-/* A value of `schema`, or of any kind if that is not an object. */
+/* Writes a value of `schema`, or of any kind if `schema` is not an object. */
 static void write_part(struct writing *writing, struct json_object *schema, struct fm_buf *rule) {
     if (json_object_is_type(schema, json_type_object)) {
         write_value(writing, schema, rule);

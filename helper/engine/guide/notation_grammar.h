@@ -7,13 +7,13 @@
 /*
  * Appends to `lark` the rules for the arguments of `tool`, for which fm_notation_fits is true; the first rule is called
  * `notation` and the `index`. `known` is a json-c object, empty for the first tool: equal parts of several tools are
- * written once. FM_INVALID_REQUEST: a schema of numbers can't be used. FM_INTERNAL: out of memory, which may show in
- * `lark` too.
+ * written once. FM_INVALID_REQUEST: a schema of numbers can't be used. FM_INTERNAL: out of memory, which `lark` may
+ * show too.
  */
 FM_MUST_USE enum fm_code fm_notation_grammar(const struct fm_notation *notation, const struct fm_tool *tool, size_t index,
                                              struct json_object *known, struct fm_buf *lark, struct fm_error *error);
 
-/* Appends the rules that the rules of all tools share. */
+/* Appends the rules that all tools share. */
 void fm_notation_grammar_shared(const struct fm_notation *notation, struct fm_buf *lark);
 
 #endif

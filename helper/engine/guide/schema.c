@@ -6,12 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TEXT_ROOM    (64u * 1024u * 1024u) /* of the guide: twice the schema's text, with a pattern's bytes 20-fold */
+/* bytes of the guide: twice the schema's text, where a byte of a pattern counts 20 times */
+#define TEXT_ROOM    (64u * 1024u * 1024u)
 #define FUEL         1000000
 
 /* ---- the size of the text ---- */
 
-/* Adds up the bytes of `value`, up to the limit. False: it is above the limit, or too deep. */
+/* Adds up the bytes of `value`, up to the limit. False: `value` is above the limit, or too deep. */
 static bool measure(struct json_object *value, int depth, size_t *bytes) {
     enum json_type type = json_object_get_type(value);
     *bytes += 1;
@@ -89,7 +90,7 @@ static enum fm_code check_schema(struct fm_schema_work *work, const struct fm_sc
     return FM_OK;
 }
 
-/* A $ref may name a schema that the walk from the root does not reach, and such a schema may name more of them. */
+/* A $ref may name a schema that the walk from the root does not reach, and that schema may name more such schemas. */
 static enum fm_code check_all(struct fm_schema_work *work, const struct fm_schema_place *root) {
     enum fm_code code = check_schema(work, root);
     for (size_t i = 0; i < work->target_count && code == FM_OK; i++) {

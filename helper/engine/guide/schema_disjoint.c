@@ -17,7 +17,7 @@ enum {
     KIND_ANY = 127,
 };
 
-/* A schema, and the resource to which its $refs are relative. */
+/* A schema, and the resource that its $refs are relative to. */
 struct side {
     struct json_object *schema;
     size_t resource;
@@ -66,7 +66,7 @@ static unsigned kind_of_value(struct json_object *value) {
     }
 }
 
-/* The only values that can fit: those of `const` or `enum`. False: there is no such list. */
+/* Lists the only values that can fit: the values of `const` or `enum`. False: there is no such list. */
 static bool find_values(struct json_object *schema, struct json_object **values, size_t *count) {
     struct json_object *list = fm_schema_member(schema, "enum");
     if (json_object_object_get_ex(schema, "const", NULL)) {
@@ -112,7 +112,7 @@ static bool is_scalar(struct json_object *value) {
     return !json_object_is_type(value, json_type_array) && !json_object_is_type(value, json_type_object);
 }
 
-/* Whether two values are surely not equal; 1 and 1.0 are. The contents of arrays and objects are not compared. */
+/* Whether two values are surely not equal; 1 and 1.0 are equal. The contents of arrays and objects are not compared. */
 static bool differ(struct json_object *one, struct json_object *other) {
     if (kind_of_value(one) != kind_of_value(other)) {
         return true;
@@ -148,7 +148,7 @@ static bool values_differ(struct fm_schema_work *work, struct json_object *one, 
 
 /* ---- objects ---- */
 
-/* What a key's value has to fit; NULL: anything. `*forbidden`: the key can't be there. */
+/* The schema for a key's value; NULL: any value fits. `*forbidden`: the key can't be there. */
 static struct json_object *property(struct json_object *schema, const char *key, bool *forbidden) {
     struct json_object *properties = fm_schema_member(schema, "properties");
     struct json_object *additional = fm_schema_member(schema, "additionalProperties");
@@ -159,7 +159,7 @@ static struct json_object *property(struct json_object *schema, const char *key,
     return found;
 }
 
-/* Whether a key that one of them requires can't have a value that fits both. */
+/* Whether one of the two schemas requires a key for which no value fits both schemas. */
 static bool keys_differ(struct fm_schema_work *work, struct side one, struct side other, struct json_object *required,
                         int depth) {
     size_t count = required ? json_object_array_length(required) : 0;
@@ -182,7 +182,7 @@ static bool keys_differ(struct fm_schema_work *work, struct side one, struct sid
 
 /* ---- schemas ---- */
 
-/* Whether each branch of anyOf or oneOf, where there is one, excludes `other`. */
+/* Whether the schema has anyOf or oneOf, and each branch excludes `other`. */
 static bool branches_differ(struct fm_schema_work *work, struct side one, struct side other, const char *keyword,
                             int depth) {
     struct json_object *branches = fm_schema_member(one.schema, keyword);

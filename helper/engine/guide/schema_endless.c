@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* Enough for all but very complicated schemas; those are left to the grammar. */
+/* Enough for all but very complicated schemas, which are left to the grammar. */
 #define PASSES_MAX 32
 
 /* How many $refs are followed one after another; after that, the result of the previous pass is used. */
@@ -164,12 +164,12 @@ static unsigned types_of(struct search *search, struct json_object *schema) {
 
 /* ---- the solutions ---- */
 
-/* Whether the schema is in the guide: others may have any form, and do no harm. */
+/* Whether the schema is in the guide. Other schemas may have any form, and do no harm. */
 static bool counts(const struct fm_schema_target *target) {
     return target->nested == FM_VISIT_DONE;
 }
 
-/* Computes the solution that iteration from `start` reaches. False: it was not reached. */
+/* Computes the solution that iteration from `start` reaches. False: the iteration reached no solution. */
 static bool solve(struct search *search, unsigned start) {
     struct fm_schema_work *work = search->work;
     for (size_t i = 0; i < work->target_count; i++) {
@@ -190,7 +190,7 @@ static bool solve(struct search *search, unsigned start) {
 
 /* ---- the part at fault ---- */
 
-/* A part that every value which fits the whole schema must fit or contain. */
+/* A part of the schema. Every value that fits the whole schema must fit this part, or contain a value that does. */
 struct part {
     struct json_object *schema;
     struct fm_schema_at keyword;

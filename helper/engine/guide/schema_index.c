@@ -89,7 +89,10 @@ static enum fm_code index_child(struct fm_schema_work *work, const struct fm_sch
     return fm_schema_index(work, child);
 }
 
-/* Whether llguidance merges schemas here: a schema for the same value has other keywords beside it. */
+/*
+ * Whether llguidance merges schemas here, because a keyword with schemas for the same value has other keywords beside
+ * it.
+ */
 static bool merges_here(const struct fm_schema_work *work, struct json_object *schema) {
     size_t in_place = 0;
     size_t others = 0;

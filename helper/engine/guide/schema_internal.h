@@ -1,4 +1,7 @@
-/* What the files of fm_schema_prepare share. Only they, text_grammar.c and tests include this. */
+/*
+ * Declarations that the files of fm_schema_prepare share. Only these files, text_grammar.c and tests include this
+ * header.
+ */
 #ifndef FM_ENGINE_GUIDE_SCHEMA_INTERNAL_H
 #define FM_ENGINE_GUIDE_SCHEMA_INTERNAL_H
 
@@ -8,7 +11,7 @@
 #include <json-c/json.h>
 #include <stdint.h>
 
-/* The place of a value: a chain up to a text that is a path already. */
+/* The place of a value: a chain of parents. The last one holds the beginning of the path as text. */
 struct fm_schema_at {
     const struct fm_schema_at *parent; /* NULL: `key` is a path, "" for the root */
     const char *key;                   /* NULL: an array element, `index` */
@@ -17,7 +20,7 @@ struct fm_schema_at {
 
 enum fm_schema_draft { FM_DRAFT_4, FM_DRAFT_6, FM_DRAFT_7, FM_DRAFT_2019_09, FM_DRAFT_2020_12 };
 
-/* A schema on its way through a walk. */
+/* A schema that a walk visits. */
 struct fm_schema_place {
     struct json_object *schema;
     const struct fm_schema_at *at;
@@ -46,10 +49,11 @@ struct fm_schema_target {
     struct json_object *schema;
     char *where; /* path; owned */
     size_t resource;
-    bool unchecked;                /* the place is not one for a schema by its keyword, so no walk has reached it */
+    bool unchecked;                /* keywords do not make this place a schema, so no walk has reached it */
     size_t number;                 /* the target's key in the guide's $defs, from 1; 0: not in the guide */
-    enum fm_schema_visit in_place; /* the search for $refs that come back without consuming anything */
-    enum fm_schema_visit nested; /* the search for what llguidance can't merge, and for depth; it begins at the root */
+    enum fm_schema_visit in_place; /* state of the search for cycles of $refs that consume nothing */
+    /* state of the search for schemas that llguidance can't merge, and for depth; begins at the root */
+    enum fm_schema_visit nested;
     unsigned types;              /* for schema_endless.c: the set of types that its values can have */
     bool possible;               /* for schema_endless.c: some value fits the target, if endless values count */
     size_t pass;                 /* for schema_endless.c: the last pass that visited the target */
@@ -60,7 +64,8 @@ enum { FM_SCHEMA_FRACTIONS = 16 };
 struct fm_schema_table;
 
 struct fm_schema_work {
-    const struct fm_schema_table *table; /* keywords call the walks, and the walks find keywords through this table */
+    /* the table of keywords. Keywords call the walks, and the walks find keywords here */
+    const struct fm_schema_table *table;
     struct json_object *root;
     struct fm_error *error;
     bool strict;
@@ -69,14 +74,17 @@ struct fm_schema_work {
     size_t subschemas;
     size_t enum_values;
     size_t pattern_properties; /* number of such keywords in total */
-    bool merges;               /* llguidance merges some schemas: what they require together is in several places */
-    bool paths_differ;         /* a nested `$id` is not a plain name: relative references could mean another folder */
+    bool merges;               /* llguidance merges some schemas: several places together say what they require */
+    /* a nested `$id` is not a plain name, so relative references could mean another folder */
+    bool paths_differ;
     int64_t multiple;          /* least common multiple of the enforced `multipleOf`, in units of 10^-multiple_exp */
     int multiple_exp;
-    double fractions[FM_SCHEMA_FRACTIONS]; /* integer parts, each once, of all bounds that are not integers */
+    /* the integer parts of all bounds that are not integers, without repetitions */
+    double fractions[FM_SCHEMA_FRACTIONS];
     size_t fraction_count;                 /* FM_SCHEMA_FRACTIONS + 1: there are more */
     size_t fuel;                           /* comparisons left for oneOf, of up to 64 bytes each */
-    const char *reason;                    /* why the present keyword can only be checked; NULL: as its row says */
+    /* the reason why the present keyword can only be checked; NULL: its row decides */
+    const char *reason;
 
     struct lh_table *seen; /* schemas that were indexed; value: the resource inside + 1 */
     struct fm_schema_resource *resources;
@@ -105,7 +113,7 @@ struct fm_schema_work {
 };
 
 enum fm_schema_fate {
-    FM_FATE_IGNORED,  /* it says nothing about the text, or nothing that is not said already */
+    FM_FATE_IGNORED,  /* says nothing about the text, or nothing that other keywords do not say */
     FM_FATE_ENFORCED, /* goes into the guide */
     FM_FATE_IMPLIED,  /* enforced by other parts of the guide */
     FM_FATE_CHECKED,  /* only a validator can decide */
@@ -135,11 +143,11 @@ struct fm_schema_keyword {
     const char *name;
     enum fm_schema_shape shape;
     bool in_place;             /* its schemas describe the same value as the schema that contains them */
-    bool checked_in_place;     /* its schemas describe that same value, but are never in the guide */
+    bool checked_in_place;     /* its schemas describe the same value, but are never in the guide */
     fm_schema_value_fn *check; /* NULL: any value of its shape */
     fm_schema_fate_fn *fate;   /* NULL: enforced if there is `write`, otherwise checked */
     fm_schema_value_fn *write; /* NULL: never in the guide */
-    const char *advice;        /* not NULL: possibly only a validator can decide; says why */
+    const char *advice;        /* not NULL: the reason why perhaps only a validator can decide */
 };
 
 /* The rows of all keywords, in strcmp's order of their names. */
@@ -150,24 +158,29 @@ struct fm_schema_table {
 
 /* ---- schema_work.c ---- */
 
-/* Fails with FM_INVALID_REQUEST for the value `at`: `param` names it, the sentence does not. Returns the code. */
+/*
+ * Fails with FM_INVALID_REQUEST for the value `at`. `param` names the value; the sentence does not. Returns the code.
+ */
 enum fm_code fm_schema_refuse(struct fm_schema_work *work, const struct fm_schema_at *at, const char *fmt, ...)
     FM_PRINTF(3, 4);
 enum fm_code fm_schema_refuse_memory(struct fm_schema_work *work);
 
-/* A path as text, to be freed; at most 1,024 bytes, "..." at its end when it was cut. NULL: out of memory. */
+/*
+ * Returns a path as text, which the caller frees: at most 1,024 bytes, with "..." at the end if the path was cut. NULL:
+ * out of memory.
+ */
 char *fm_schema_path(struct fm_schema_work *work, const struct fm_schema_at *at);
 
 /* Writes `prefix` and the path into work->path, with a NUL. */
 void fm_schema_write_path(struct fm_schema_work *work, const char *prefix, const struct fm_schema_at *at);
 
-/* Room for one more element of `size` bytes in `*list`. False: out of memory; the list stays. */
+/* Makes room for one more element of `size` bytes in `*list`. False: out of memory; the list stays as it is. */
 FM_MUST_USE bool fm_schema_grow(void **list, size_t *cap, size_t count, size_t size);
 
 /* A member of a schema; NULL when it is absent or null. */
 struct json_object *fm_schema_member(struct json_object *schema, const char *name);
 
-/* The row of a keyword; NULL for one that is unknown. */
+/* The row of a keyword; NULL if the keyword is unknown. */
 const struct fm_schema_keyword *fm_schema_keyword_find(const struct fm_schema_table *table, const char *name);
 size_t fm_schema_keyword_index(const struct fm_schema_table *table, const struct fm_schema_keyword *keyword);
 
@@ -205,10 +218,13 @@ void fm_schema_write_report(const struct fm_schema_work *work, struct fm_buf *re
 
 extern const struct fm_schema_table fm_schema_table;
 
-/* Whether an object can have as many keys as `required`, minProperties and maxProperties, all checked, ask for. */
+/*
+ * Whether an object can have as many keys as `required`, minProperties and maxProperties ask for. All three were
+ * checked before.
+ */
 bool fm_schema_key_counts_fit(struct json_object *schema);
 
-/* The draft that the root's `$schema` names; a wrong value is found later. */
+/* The draft that the root's `$schema` names. Wrong values are found later. */
 enum fm_schema_draft fm_schema_draft_of(struct json_object *root);
 
 /* ---- schema_ref.c ---- */
@@ -217,7 +233,7 @@ enum fm_schema_draft fm_schema_draft_of(struct json_object *root);
 FM_MUST_USE enum fm_code fm_schema_resolve(struct fm_schema_work *work, size_t resource, struct json_object *ref,
                                            const struct fm_schema_at *at, size_t *target);
 
-/* As fm_schema_resolve, but `*target` is SIZE_MAX if the $ref names nothing in this schema. */
+/* Works as fm_schema_resolve, but `*target` becomes SIZE_MAX if the $ref names nothing in this schema. */
 FM_MUST_USE enum fm_code fm_schema_find_target(struct fm_schema_work *work, size_t resource, struct json_object *ref,
                                                const struct fm_schema_at *at, size_t *target);
 
@@ -236,7 +252,7 @@ FM_MUST_USE enum fm_code fm_schema_check_endless(struct fm_schema_work *work, co
 
 enum fm_pattern {
     FM_PATTERN_OK,
-    FM_PATTERN_UNABLE, /* a valid pattern that llguidance can't do */
+    FM_PATTERN_UNABLE, /* a valid pattern that llguidance does not support */
     FM_PATTERN_WRONG,  /* not a pattern of ECMA-262 */
 };
 
@@ -251,8 +267,8 @@ enum fm_pattern fm_pattern_translate(const char *text, size_t len, struct fm_buf
 bool fm_pattern_disjoint(const char *one, const char *other);
 
 /*
- * The strings that a `format` allows, in Rust's syntax, or fewer where its definitions differ; NULL: unknown, or no
- * regex.
+ * A regex, in Rust's syntax, of the strings that a `format` allows, or of fewer strings if the definitions of the
+ * format differ. NULL: the format is unknown, or no regex describes it.
  */
 const char *fm_format_pattern(const char *name);
 

@@ -10,7 +10,7 @@
 
 #define NUMBER_MAX                                                                                                     \
     9007199254740992.0   /* 2^53: below it a double holds every integer, and llguidance counts in doubles */
-#define NUMBER_MIN 1e-20 /* llguidance writes a bound out, digit by digit */
+#define NUMBER_MIN 1e-20 /* llguidance writes a bound digit by digit */
 #define MULTIPLE_PLACES 4
 
 #define NEAR_BOUND    "another bound, no integer, has the same integer part; type integer can be bounded so"
@@ -54,7 +54,7 @@ static enum fm_code check_name(struct fm_schema_work *work, const struct fm_sche
     return is_name(value) ? FM_OK : fm_schema_refuse(work, at, "a string without a NUL is expected");
 }
 
-/* Draft 4's name for `$id`; other drafts do not know it. */
+/* Draft 4's name for `$id`; other drafts do not have this name. */
 static enum fm_code check_id(struct fm_schema_work *work, const struct fm_schema_place *place,
                              struct json_object *value, const struct fm_schema_at *at) {
     return work->draft == FM_DRAFT_4 && is_string(value) ? check_name(work, place, value, at) : FM_OK;
@@ -134,8 +134,8 @@ static enum fm_code check_ref(struct fm_schema_work *work, const struct fm_schem
 }
 
 /*
- * It may name something outside the schema, and only a validator follows it. If it names something inside, that must be
- * a schema.
+ * A $dynamicRef may name something outside the schema, and only a validator follows it. If it names something inside
+ * the schema, the target must be a schema.
  */
 static enum fm_code check_dynamic_ref(struct fm_schema_work *work, const struct fm_schema_place *place,
                                       struct json_object *value, const struct fm_schema_at *at) {
@@ -205,7 +205,7 @@ static bool fits_number(struct json_object *value) {
     return number == 0 || (number >= NUMBER_MIN && number < NUMBER_MAX);
 }
 
-/* Counts a value and those in it. Recurses as deep as the schema is nested, which was measured. */
+/* Counts a value and the values inside it. Recurses as deep as the schema is nested; that depth was checked before. */
 static enum fm_code check_literal(struct fm_schema_work *work, struct json_object *value,
                                   const struct fm_schema_at *at) {
     enum fm_code code = FM_OK;
@@ -299,8 +299,8 @@ static void put_number(struct fm_json_writer *w, const char *key, double number)
 }
 
 /*
- * Notes the integer part of a bound that is no integer. If there are more than `fractions` holds, any bound may be such
- * a one.
+ * Notes the integer part of a bound that is not an integer. If there are more of them than `fractions` holds, every
+ * bound counts as noted.
  */
 static void note_fraction(struct fm_schema_work *work, double number) {
     size_t i = 0;
@@ -329,7 +329,7 @@ static enum fm_code check_bound(struct fm_schema_work *work, const struct fm_sch
                                   "a bound is 0, or from 1e-20 to below 2^53, or the negative of such a number");
 }
 
-/* Draft 4 has true and false beside `minimum` and `maximum`. */
+/* In draft 4 this is true or false, beside `minimum` and `maximum`. */
 static enum fm_code check_exclusive(struct fm_schema_work *work, const struct fm_schema_place *place,
                                     struct json_object *value, const struct fm_schema_at *at) {
     if (work->draft == FM_DRAFT_4) {
@@ -342,7 +342,10 @@ static enum fm_code check_exclusive(struct fm_schema_work *work, const struct fm
     return check_bound(work, place, value, at);
 }
 
-/* The exclusive bound at one end; NULL: there is none. In draft 4 it is `inclusive`, and `exclusive` is a flag. */
+/*
+ * The exclusive bound at one end; NULL: there is none. In draft 4 the bound is in `inclusive`, and `exclusive` is a
+ * flag.
+ */
 static struct json_object *exclusive_bound(struct json_object *schema, const char *exclusive, const char *inclusive) {
     struct json_object *value = fm_schema_member(schema, exclusive);
     value = is_true(value) ? fm_schema_member(schema, inclusive) : value;
@@ -360,8 +363,8 @@ static bool is_integer_type(struct json_object *schema) {
 }
 
 /*
- * Whether llguidance forgets that `bound` is excluded. It does if `bound` is a whole number, the schema takes numbers
- * that are not integers, and the other bound has the same integer part.
+ * Whether llguidance forgets that `bound` is excluded. This happens if `bound` is a whole number, the schema takes
+ * numbers that are not integers, and the other bound has the same integer part.
  */
 static bool forgets_exclusive(const struct fm_schema_work *work, struct json_object *schema, double bound) {
     static const char *const names[] = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"};
@@ -386,7 +389,7 @@ static const struct end {
     int sign; /* the sign of numbers towards this end */
 } ends[] = {{"minimum", "exclusiveMinimum", -1}, {"maximum", "exclusiveMaximum", 1}};
 
-/* Multiplies by 10 until it is an integer, MULTIPLE_PLACES times at most, and counts. */
+/* Multiplies the number by 10 until it is an integer, at most MULTIPLE_PLACES times, and counts. */
 static double scaled(double number, int *places) {
     for (*places = 0; number != floor(number) && *places < MULTIPLE_PLACES; ++*places) {
         number *= 10;
@@ -394,7 +397,10 @@ static double scaled(double number, int *places) {
     return number;
 }
 
-/* How large a multiple of the schema's `multipleOf` may be for a double to show that it is one; INFINITY: it has none. */
+/*
+ * The largest number for which a double can show whether it is a multiple of the schema's `multipleOf`; INFINITY: the
+ * schema has no `multipleOf`.
+ */
 static double exact_multiple_max(struct json_object *schema) {
     struct json_object *multiple = fm_schema_member(schema, "multipleOf");
     int places = 0;
@@ -482,7 +488,8 @@ static bool beyond_exact(struct json_object *schema) {
 
 /*
  * llguidance finds the decimal places by multiplying a double by 10 until it is whole, and merges by least common
- * multiples in 32 bits that overflow. A multiple has as many states of the lexer as its digits say: 65,535 took 0.5 s.
+ * multiples in 32 bits that overflow. The lexer has as many states as the digits of `multipleOf` say: 65,535 took 0.5
+ * s.
  */
 static enum fm_schema_fate multiple_fate(struct fm_schema_work *work, const struct fm_schema_place *place,
                                          struct json_object *value) {
@@ -553,7 +560,10 @@ static enum fm_code check_least(struct fm_schema_work *work, const struct fm_sch
     return code;
 }
 
-/* llguidance takes up to 2^32 - 1 characters, but each character is a state of the lexer, which may have 250,000. */
+/*
+ * llguidance takes up to 2^32 - 1 characters, but each character is a state of the lexer, which may have 250,000
+ * states.
+ */
 static enum fm_schema_fate most_fate(struct fm_schema_work *work, const struct fm_schema_place *place,
                                      struct json_object *value) {
     int64_t count = 0;
@@ -609,7 +619,7 @@ static enum fm_schema_fate pattern_fate(struct fm_schema_work *work, const struc
     return kind == FM_PATTERN_OK ? FM_FATE_ENFORCED : FM_FATE_CHECKED;
 }
 
-/* The pattern's fate was computed just before, so the translation is still in work->scratch. */
+/* The fate of this pattern was computed directly before, so its translation is still in work->scratch. */
 static enum fm_code write_pattern(struct fm_schema_work *work, const struct fm_schema_place *place,
                                   struct json_object *value, const struct fm_schema_at *at) {
     (void)place;
@@ -626,7 +636,7 @@ static enum fm_schema_fate format_fate(struct fm_schema_work *work, const struct
     return fm_format_pattern(json_object_get_string(value)) ? FM_FATE_ENFORCED : FM_FATE_CHECKED;
 }
 
-/* With a `pattern` beside it, it is written into the allOf. */
+/* With a `pattern` beside it, the format is written into the allOf. */
 static enum fm_code write_format(struct fm_schema_work *work, const struct fm_schema_place *place,
                                  struct json_object *value, const struct fm_schema_at *at) {
     (void)at;
@@ -703,8 +713,8 @@ static enum fm_schema_fate one_of_fate(struct fm_schema_work *work, const struct
 }
 
 /*
- * Branches that exclude each other, or that are only checked, become anyOf. With an `anyOf` beside it, it is written
- * into the allOf.
+ * Branches that exclude each other, or that are only checked, become anyOf. With an `anyOf` beside it, the oneOf is
+ * written into the allOf.
  */
 static enum fm_code write_one_of(struct fm_schema_work *work, const struct fm_schema_place *place,
                                  struct json_object *value, const struct fm_schema_at *at) {
@@ -839,8 +849,8 @@ static int compare_keys(const void *one, const void *other) {
 }
 
 /*
- * Whether no key can match two patterns. They are sorted: if two patterns have a common beginning, so have all between
- * them, so only neighbours are compared.
+ * Whether no key can match two patterns. The patterns are sorted. If two patterns have a common beginning, all patterns
+ * between them have it too, so only neighbours are compared.
  */
 static bool all_disjoint(struct fm_schema_work *work, struct json_object *value) {
     size_t count = 0;
@@ -933,7 +943,7 @@ static enum fm_code write_additional(struct fm_schema_work *work, const struct f
     return code == FM_OK ? write_schema(work, place, value, at) : code;
 }
 
-/* How many keys a schema knows, and how many it asks for. */
+/* How many keys a schema names, and how many it requires. */
 struct keys {
     int64_t required;
     int64_t optional; /* keys in `properties` that are not required */
@@ -978,7 +988,7 @@ bool fm_schema_key_counts_fit(struct json_object *schema) {
            count_of(schema, "minProperties", 0) <= most;
 }
 
-/* Other keys may occur twice in the text and then count twice, so only a count of one can be enforced. */
+/* Other keys may occur twice in the text, and then they count twice. So only a count of one can be enforced. */
 static enum fm_schema_fate least_properties_fate(struct fm_schema_work *work, const struct fm_schema_place *place,
                                                  struct json_object *value) {
     struct keys keys = count_keys(place->schema);
@@ -996,7 +1006,8 @@ static enum fm_schema_fate least_properties_fate(struct fm_schema_work *work, co
 static enum fm_schema_fate most_properties_fate(struct fm_schema_work *work, const struct fm_schema_place *place,
                                                 struct json_object *value) {
     struct keys keys = count_keys(place->schema);
-    if (!fm_schema_key_counts_fit(place->schema)) { /* llguidance sees it, if all is in the guide, and allows no object */
+    /* if all of it is in the guide, llguidance sees this and allows no object */
+    if (!fm_schema_key_counts_fit(place->schema)) {
         return FM_FATE_ENFORCED;
     }
     if (keys.closed && keys.most >= keys.optional) {
@@ -1064,7 +1075,8 @@ static enum fm_code write_under_key(struct fm_schema_work *work, const struct fm
 
 /*
  * Drafts 4 to 2020-12, in strcmp's order. A keyword is used in every draft, except where drafts differ (items,
- * prefixItems, additionalItems, exclusive*, id): an answer is not wrong if more is enforced than its draft asks for.
+ * prefixItems, additionalItems, exclusive*, id). An answer stays right if more keywords are enforced than its draft
+ * has.
  */
 // clang-format off
 static const struct fm_schema_keyword keywords[] = {

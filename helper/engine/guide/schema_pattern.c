@@ -16,8 +16,8 @@
 
 /*
  * Characters that the guide's strings can't have, because they would be written as \uXXXX; for use inside brackets. No
- * set may contain them: if a set has every character below U+0020, or all except the line feed, derivre 0.3 lets it
- * match all short escapes, \" and \\ too. The vertical tab is left out of SPACES for the same reason.
+ * set may contain them. If a set has every character below U+0020, or all of these except the line feed, derivre 0.3
+ * lets the set match all short escapes, also \" and \\. The vertical tab is left out of SPACES for the same reason.
  */
 #define UNWRITABLE "\\x{0}-\\x{7}\\x{B}\\x{E}-\\x{1F}\\x{7F}"
 
@@ -29,10 +29,10 @@ static const struct {
 } unwritable[] = {{0, 7}, {0xB, 0xB}, {0xE, 0x1F}, {0x7F, 0x7F}};
 
 struct group {
-    int64_t repeats;  /* the largest product of counts inside */
+    int64_t repeats;  /* the largest product of counts inside the group */
     bool at_start;    /* the group is at the start of an alternative at the pattern's start, so `^` is allowed */
-    bool anchored;    /* contains `^` or `$`: must not be repeated */
-    bool anchors_end; /* contains `$`: nothing may follow it */
+    bool anchored;    /* the group contains `^` or `$`, so it must not be repeated */
+    bool anchors_end; /* the group contains `$`, so nothing may follow it */
 };
 
 struct scan {
@@ -41,7 +41,7 @@ struct scan {
     struct fm_buf *out;
     const char *reason;
     enum fm_pattern result;
-    struct group groups[GROUPS_MAX + 1]; /* [0]: the pattern itself */
+    struct group groups[GROUPS_MAX + 1]; /* [0] is the pattern itself */
     int depth;
     bool alternative_start; /* nothing has come yet in this alternative */
     bool atom;              /* the last thing can be repeated */
@@ -107,7 +107,7 @@ static uint32_t take_plain(struct scan *scan) {
     return code;
 }
 
-/* Hexadecimal digits, exactly `count`, or those up to a brace if `count` is 0. */
+/* Reads hexadecimal digits: exactly `count`, or up to a brace if `count` is 0. */
 static uint32_t take_hex(struct scan *scan, int count) {
     uint32_t code = 0;
     int digits = 0;
@@ -151,7 +151,7 @@ static uint32_t take_unicode(struct scan *scan) {
     return code;
 }
 
-/* An escape that is one character; `c` is the character after the backslash, already taken. */
+/* Reads an escape that stands for one character. `c` is the character after the backslash, which was taken already. */
 static uint32_t take_escaped(struct scan *scan, char c) {
     static const char from[] = "tnvfr";
     static const char to[] = "\t\n\v\f\r";
@@ -177,7 +177,7 @@ static uint32_t take_escaped(struct scan *scan, char c) {
     return (unsigned char)c;
 }
 
-/* A set of characters by its letter, to be written inside brackets; NULL: there is none. */
+/* The set of characters that a letter names, to be written inside brackets; NULL: there is no such set. */
 static const char *set_of(char c) {
     switch (c) {
     case 'd': return "0-9";
@@ -190,7 +190,10 @@ static const char *set_of(char c) {
     }
 }
 
-/* After "\p" or "\P": a general category in its short form (Unicode's UAX 44, 5.7.1), which Rust has too. */
+/*
+ * Translates the text after "\p" or "\P": a general category in its short form (Unicode's UAX 44, 5.7.1), which Rust
+ * has too.
+ */
 static void take_category(struct scan *scan, char kind) {
     static const char *const names[] = {"L",  "Lu", "Ll", "Lt", "Lm", "Lo", "M",  "Mn", "Mc", "Me", "N",
                                         "Nd", "Nl", "No", "P",  "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po",
@@ -307,7 +310,10 @@ static bool is_unwritable(uint32_t code) {
     return found;
 }
 
-/* A character outside brackets: if it can't be written, leaving it out would change the meaning. */
+/*
+ * Writes a character outside brackets. If the character can't be written, the pattern is refused: leaving it out would
+ * change the meaning.
+ */
 static void put_literal(struct scan *scan, uint32_t code) {
     if (is_unwritable(code)) {
         stop(scan, FM_PATTERN_UNABLE, UNWRITABLE_REASON);
@@ -370,7 +376,7 @@ static void open_group(struct scan *scan) {
     scan->atom = false;
 }
 
-/* After a `$`, or a group with one, everything around it must end too. */
+/* After a `$`, or a group with `$`, all groups around it must end too. */
 static void check_end(struct scan *scan) {
     bool last = scan->at == scan->end || *scan->at == '|' || *scan->at == ')';
     if (!last) {
@@ -448,7 +454,7 @@ static void take_quantifier(struct scan *scan, char c) {
     if (scan->atom_anchored) {
         stop(scan, FM_PATTERN_UNABLE, "it repeats a ^ or a $");
     }
-    take_literal(scan, "?"); /* lazy: matches the same texts */
+    take_literal(scan, "?"); /* a lazy quantifier matches the same texts */
     int64_t repeats = scan->atom_repeats * (count > 1 ? count : 1);
     struct group *group = &scan->groups[scan->depth];
     group->repeats = repeats > group->repeats ? repeats : group->repeats;
@@ -565,8 +571,8 @@ bool fm_pattern_disjoint(const char *one, const char *other) {
  * The formats follow these RFCs:
  * date, time, date-time: 3339, without leap seconds, whose validity depends on the zone
  * duration: 3339, appendix A
- * email: 5321, 4.1.2, of which only dot strings of up to 64 characters, then @ and a host name with at least one dot,
- * as ajv-formats requires
+ * email: 5321, 4.1.2; only dot strings of up to 64 characters, then @ and a host name with at least one dot, as
+ * ajv-formats requires
  * hostname: 1123, 2.1; five labels of up to 44 characters stay below 253
  * ipv4, ipv6: 4291, 2.2
  * json-pointer: 6901

@@ -1,4 +1,4 @@
-/* What a $ref names, and whether it may be followed. */
+/* Finds the target of a $ref, and decides whether the $ref may be followed. */
 #include "engine/guide/schema_internal.h"
 
 #include <stdlib.h>
@@ -72,7 +72,7 @@ static struct json_object *step(struct json_object *value, const char *token, st
     return json_object_is_type(value, json_type_object) ? fm_schema_member(value, token) : NULL;
 }
 
-/* Follows a pointer through found->schema. `found` holds the path so far, which grows with each step. */
+/* Follows a pointer from found->schema. `found` holds the path so far, which grows with each step. */
 static enum fm_code follow_pointer(struct fm_schema_work *work, const char *pointer, struct found *found) {
     char token[FM_SCHEMA_PATTERN_MAX + 1];
     while (*pointer && found->schema) {
@@ -148,7 +148,7 @@ static enum fm_code add_target(struct fm_schema_work *work, struct found *found,
     return FM_OK;
 }
 
-/* Makes what was found a target. If no walk has reached it, it is checked now. */
+/* Makes the found value a target. If no walk has reached the value, it is checked now. */
 static enum fm_code enter_target(struct fm_schema_work *work, struct found *found, size_t *target) {
     void *known = NULL;
     if (lh_table_lookup_ex(work->target_of, found->schema, &known)) {
@@ -261,8 +261,8 @@ static enum fm_code follow_ref(struct fm_schema_work *work, const struct fm_sche
 }
 
 /*
- * Follows a $dynamicRef or $recursiveRef: to what it names in its place, and to what it names from the root, where
- * evaluation begins.
+ * Follows a $dynamicRef or $recursiveRef to two targets: the one that it names from its own place, and the one that it
+ * names from the root, where evaluation begins.
  */
 static enum fm_code follow_dynamic_ref(struct fm_schema_work *work, const struct fm_schema_place *place,
                                        const char *name, struct json_object *ref, const struct way *way) {

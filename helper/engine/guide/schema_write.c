@@ -75,7 +75,7 @@ enum fm_code fm_schema_write(struct fm_schema_work *work, const struct fm_schema
     return code;
 }
 
-/* Writes the schemas that $refs name, in the order in which they come up: writing one may add others. */
+/* Writes the schemas that $refs name, in the order in which they are found: writing one schema may add others. */
 static enum fm_code write_defs(struct fm_schema_work *work) {
     enum fm_code code = FM_OK;
     fm_json_key(&work->guide, "$defs");

@@ -1,4 +1,4 @@
-/* Literals, control tokens, and keywords about a string's text, as expressions of Lark. */
+/* Writes literals, control tokens, and keywords about a string's text as Lark expressions. */
 #include "engine/guide/text_grammar.h"
 #include "engine/guide/schema_internal.h"
 #include "protocol/json_writer.h"
@@ -20,8 +20,11 @@ void fm_text_control(int32_t token, struct fm_buf *lark) {
     fm_buf_append_str(lark, text);
 }
 
-/* ` & /.../`: `regex` (`len` bytes) of Rust's syntax, in which a slash is like any other character; `^` and `$`, which may
- * be its first and its last one, tell whether a match is all of the text. */
+/*
+ * Writes ` & /.../` from `regex` (`len` bytes) in Rust's syntax, where a slash is a character like any other. A match
+ * must begin with the text if `^` is the first character, and end with the text if `ends`: then `$` is the last
+ * character.
+ */
 static void write_regex(const char *regex, size_t len, bool ends, struct fm_buf *lark) {
     const bool begins = len > 0 && regex[0] == '^';
     fm_buf_append_str(lark, begins ? " & /(?:" : " & /" ANY "(?:");
@@ -75,7 +78,7 @@ static void write_char(const char *c, size_t len, struct fm_buf *lark) {
     }
 }
 
-/* `<(a(b)?)?`: where `mark` begins, but for its last character. */
+/* Writes `<(a(b)?)?` for the mark `<ab>`: any beginning of `mark`, without its last character. */
 static void write_beginning(const char *mark, size_t len, struct fm_buf *lark) {
     size_t count = 0;
     for (size_t at = 0, next = char_len(mark, len); next < len; next = at + char_len(mark + at, len - at)) {
@@ -89,7 +92,7 @@ static void write_beginning(const char *mark, size_t len, struct fm_buf *lark) {
     }
 }
 
-/* `<([^<a]|a([^<b]|b[^<>]))`: where it begins and does not go on. */
+/* Writes `<([^<a]|a([^<b]|b[^<>]))` for the mark `<ab>`: a beginning of the mark that does not continue as the mark. */
 static void write_other_end(const char *mark, size_t len, struct fm_buf *lark) {
     const size_t first = char_len(mark, len);
     size_t count = 0;
@@ -114,9 +117,9 @@ static void write_other_end(const char *mark, size_t len, struct fm_buf *lark) {
 }
 
 /*
- * Written without the complement operator `~`. Once the text contains the mark, it must be known that nothing more of
- * the lexeme can come. The library can't see that of `/(?s:.){1,1000}/ & ~/(?s:.*)/`, which only invalid UTF-8 could
- * still match.
+ * The regex does not use the complement operator `~`. Once the text contains the mark, the library must see that the
+ * lexeme can't continue. It does not see that for `/(?s:.){1,1000}/ & ~/(?s:.*)/`, which only invalid UTF-8 could still
+ * match.
  */
 void fm_text_without(const char *mark, size_t len, struct fm_buf *lark) {
     const size_t first = char_len(mark, len);

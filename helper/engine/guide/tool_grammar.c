@@ -9,21 +9,21 @@
  *     tool: "get_weather\", \"arguments\": " arguments0
  *     arguments0: %json {"type":"object"}
  *
- * A lazy lexeme ends with its first match: free text ends with the first trigger, and without one it may end anywhere.
- * No text holds a control token (`<[5]>`), so in front of one it is text as any other. Calls as mere JSON
- * (json_call.h) begin with a lexeme for each tool:
+ * A lazy lexeme ends with its first match: free text ends with the first trigger, and without a trigger it may end
+ * anywhere. No text contains a control token (`<[5]>`), so the text before a control token needs no lazy lexeme. Calls
+ * as plain JSON (json_call.h) begin with a lexeme for each tool:
  *
  *     start: TEXT | head calls | json
  *     json: (json0 | json1) (NEXT ("f\"" ARGUMENTS arguments0 | "g\"" ARGUMENTS arguments1)){0,127} END
  *     json0: name0 ARGUMENTS arguments0
  *     name0[lazy]: PLACE BEGIN "f\""
  *
- * Where the vocabulary has a token for a tag, it stands for the tag after a call, since a model may know the end of its
- * call by that alone; a call's first tag is its own to write:
+ * If the vocabulary has a token for a tag, a tag after a call must be this token, because a model may recognise the end
+ * of its call only by the token. The model may write the first tag of a call in any tokens:
  *
  *     calls: "\n{\"name\": \"" tool ("}\n" <[8]> "\n" <[7]> "\n{\"name\": \"" tool){0,127} "}\n" <[8]> "\n"?
  *
- * Calls whose message has a header begin and go on in one of several ways:
+ * Calls whose message has a header have several ways to begin and to continue:
  *
  *     start: TEXT | head calls | TEXT <[7]> "assistant" head calls
  *     calls: tool
@@ -44,26 +44,26 @@
  *     more: "" (">>>" tool){0,127}
  *     tool: "f\n" arguments0 | "g\n" arguments1
  *
- * A call of a tool that is not there is text, and so is what follows (fm_tool_form_has_unknown):
+ * A call of a tool that does not exist is text, and so is everything after it (fm_tool_form_has_unknown):
  *
  *     start: TEXT | head calls | head unknown
  *     unknown: "\n{\"name\": \"" UNKNOWN "\"" start
  *     UNKNOWN: /[a-zA-Z0-9_.:\/-]{1,64}/ & ~("f" | "g")
  *
- * With control tokens or ids around its parts, and after another call, it is read as a call
+ * If control tokens or ids are around its parts, or if it comes after another call, it is read as a call
  * (fm_tool_form_retells_unknown):
  *
  *     calls: any_tool (<[5]> any_tool){0,127}
  *     any_tool: tool | UNKNOWN <[6]> any
  *     any: %json {"type":"object"}
  *
- * Where arguments are not JSON, all that follows is left out:
+ * If arguments are not JSON, such a call and everything after it is left out of the answer:
  *
  *     start: ... | TEXT head left
  *     left: (tool <[5]>){0,127} UNKNOWN TEXT left_rest*
  *     left_rest: "" | <[5]> TEXT | <[6]> TEXT
  *
- * Arguments in tags are a rule for each, of which those that are not required may be left out:
+ * Each argument in tags has a rule. Arguments that are not required may be left out:
  *
  *     tool: "f>\n" tag0_0 tag0_1?
  *     tag0_0: "<parameter=" "a>\n" raw
@@ -97,7 +97,10 @@ static void write_pending(struct fm_buf *text, struct fm_buf *lark) {
     fm_buf_reset(text);
 }
 
-/* `mark` after `before` (`len` bytes), in one literal with it as far as no control token and no place comes between. */
+/*
+ * Writes `before` (`len` bytes) and then `mark`. Both are one literal, up to the first control token or place of the
+ * mark.
+ */
 static void write_after(const char *before, size_t len, const struct fm_tool_mark *mark, struct fm_buf *lark) {
     struct fm_buf text;
     size_t controls = 0;
@@ -126,7 +129,10 @@ static void write_mark(const struct fm_tool_mark *mark, struct fm_buf *lark) {
     write_after("", 0, mark, lark);
 }
 
-/* Writes `rule: rule0 | rule1`, and the rules rule0, rule1 ...: a rule that is mere text ends with its first match. */
+/*
+ * Writes `rule: rule0 | rule1`, and the rules rule0, rule1 and so on. A rule that is only text ends with its first
+ * match.
+ */
 static void write_ways(const char *rule, const struct fm_tool_mark *ways, size_t count, struct fm_buf *lark) {
     char name[32];
     fm_buf_append_str(lark, rule);
@@ -146,7 +152,7 @@ static struct json_object *properties_of(const struct fm_tool *tool) {
     return tool->parameters ? json_object_object_get(tool->parameters, "properties") : NULL;
 }
 
-/* ` tag0_0 tag0_1?`, or what stands in their place. */
+/* Writes ` tag0_0 tag0_1?`, or the mark of a call without arguments. */
 static void write_tags(const struct fm_tool_tags *tags, const struct fm_tool *tool, size_t index, struct fm_buf *lark) {
     struct json_object *properties = properties_of(tool);
     struct json_object_iter at;
@@ -198,7 +204,7 @@ static void write_choice(const struct fm_tool *tool, size_t index, const struct 
     fm_buf_append_str(lark, rule);
 }
 
-/* `value` stays the caller's. False: out of memory. */
+/* The caller keeps `value`. False: out of memory. */
 static bool add_member(struct json_object *object, const char *key, struct json_object *value) {
     if (json_object_object_add(object, key, json_object_get(value)) == 0) {
         return true;
@@ -208,8 +214,8 @@ static bool add_member(struct json_object *object, const char *key, struct json_
 }
 
 /*
- * The schema of a tool's arguments, a new reference: where it says nothing of types, they are an object all the
- * same, as hosts expect. NULL: out of memory.
+ * The schema of a tool's arguments, a new reference. If the schema has no `type`, the arguments must be an object too,
+ * as hosts expect. NULL: out of memory.
  */
 static struct json_object *arguments_schema(const struct fm_tool *tool) {
     if (tool->parameters && json_object_object_get_ex(tool->parameters, "type", NULL)) {
@@ -242,7 +248,7 @@ static void name_tool(size_t index, struct fm_error *error) {
     }
 }
 
-/* Calls are told apart by the brace that their arguments end with, and clients take nothing else. */
+/* Arguments must be an object: its last brace shows where a call ends, and clients take nothing else. */
 static enum fm_code check_type(const struct fm_tool *tool, size_t index, struct fm_error *error) {
     struct json_object *type = tool->parameters ? json_object_object_get(tool->parameters, "type") : NULL;
     bool object = json_object_is_type(type, json_type_string) && strcmp(json_object_get_string(type), "object") == 0;
@@ -292,8 +298,8 @@ static enum fm_code write_arguments(const struct fm_tool *tool, size_t index, st
 }
 
 /*
- * Writes the given texts that `property` may be, as ` ("a" | "b"`. If it may be another text, that text's schema goes
- * to `*any`.
+ * Writes the fixed texts that `property` may have, as ` ("a" | "b"`. If `property` may be any other text, `*any` gets
+ * the schema of that text.
  */
 static void write_choices(struct json_object *root, struct json_object *property, const char **separator,
                           struct fm_value_schema *any, struct fm_buf *lark) {
@@ -318,8 +324,8 @@ static void write_choices(struct json_object *root, struct json_object *property
 }
 
 /*
- * ` TEXT0_1` and its rule, which goes to `rules`: a text that `schema` limits further, up to the mark that closes it.
- * Text and mark are one lexeme, unless the mark has a control token: a lexeme of the text alone would go on into the
+ * Writes ` TEXT0_1`, and its rule to `rules`: a text that `schema` limits further, up to the mark that closes the text.
+ * Text and mark are one lexeme, unless the mark has a control token: a lexeme of the text alone would continue into the
  * mark.
  */
 static void write_limited(const struct fm_tool_tags *tags, const struct fm_value_schema *schema, bool or_null,
@@ -342,7 +348,7 @@ static void write_limited(const struct fm_tool_tags *tags, const struct fm_value
     fm_buf_append_char(rules, '\n');
 }
 
-/* Appends ` | "True"` and the like: Python's words for the values that `property` allows, beside JSON's words. */
+/* Appends ` | "True"` and so on: Python's words for the values that `property` allows, in addition to JSON's words. */
 static void write_words(struct json_object *root, struct json_object *property, struct fm_buf *lark) {
     struct fm_value_schema read;
     if (!fm_value_schema_read(root, property, &read)) {
@@ -363,8 +369,8 @@ static void write_words(struct json_object *root, struct json_object *property, 
 }
 
 /*
- * Writes what comes after the name of a value's rule: the value's schema with the draft of the tool's schema, and with
- * the schemas that it may refer to.
+ * Writes the text after the name of a value's rule: the value's schema, with the draft of the tool's schema and the
+ * schemas that the value's schema may refer to.
  */
 static enum fm_code write_value(const struct fm_tool *tool, struct json_object *property, struct fm_buf *rule,
                                 struct fm_error *error) {
@@ -381,15 +387,15 @@ static enum fm_code write_value(const struct fm_tool *tool, struct json_object *
             json_object_put(schema == property ? schema : NULL);
             return fm_fail_no_memory(error);
         }
-        json_object_put(schema == property ? schema : NULL); /* the reference of above */
+        json_object_put(schema == property ? schema : NULL); /* the new reference from above */
         schema = copy;
     }
     return fm_tool_grammar_schema("", schema, tool, rule, error);
 }
 
 /*
- * The number of the rule with the text `rule`: `number`, or the number of an equal rule, since each rule is compiled.
- * NULL: out of memory.
+ * The number of the rule with the text `rule`: `number`, or the number of an equal rule, because equal rules need to be
+ * compiled only once. NULL: out of memory.
  */
 static const char *rule_number(struct json_object *known, const char *rule, const char *number) {
     struct json_object *found = json_object_object_get(known, rule);
@@ -403,7 +409,7 @@ static const char *rule_number(struct json_object *known, const char *rule, cons
     return json_object_get_string(found);
 }
 
-/* The rules of an argument that is a string, or null, after its key. */
+/* Writes the rules of an argument that is a string, or null, after its key. */
 static void write_text(const struct fm_tool_tags *tags, const struct fm_tool *tool, struct json_object *property,
                        const char *number, struct fm_buf *lark) {
     const bool or_null = fm_tool_value_of(tags, tool->parameters, property) == FM_TOOL_RAW_OR_NULL;
@@ -434,8 +440,8 @@ static void write_text(const struct fm_tool_tags *tags, const struct fm_tool *to
 }
 
 /*
- * The rules of an argument that is JSON, after its key. `known`: for the text of each value's rule the number of the
- * argument that has it, so that equal rules are written once.
+ * Writes the rules of an argument that is JSON, after its key. `known` has, for the text of each value's rule, the
+ * number of the argument with that rule. So equal rules are written once.
  */
 static enum fm_code write_json(const struct fm_tool_tags *tags, const struct fm_tool *tool, struct json_object *property,
                                const char *number, struct json_object *known, struct fm_buf *lark,
@@ -467,7 +473,7 @@ static enum fm_code write_json(const struct fm_tool_tags *tags, const struct fm_
     return code;
 }
 
-/* The rules of one argument. */
+/* Writes the rules of one argument. */
 static enum fm_code write_tag(const struct fm_tool_tags *tags, const struct fm_tool *tool, const char *key,
                               struct json_object *property, const char *number, struct json_object *known,
                               struct fm_buf *lark, struct fm_error *error) {
@@ -485,8 +491,8 @@ static enum fm_code write_tag(const struct fm_tool_tags *tags, const struct fm_t
 }
 
 /*
- * Writes the rules of a raw text, up to the mark that closes it. No text has a control token in it, but it could have
- * the text of one.
+ * Writes the rules of a raw text, up to the mark that closes it. No text contains a control token, but a text could
+ * contain the characters of one.
  */
 static void write_raw(const struct fm_tool_tags *tags, struct fm_buf *lark) {
     fm_buf_append_str(lark, "raw: raw_text");
@@ -504,7 +510,7 @@ static void write_raw(const struct fm_tool_tags *tags, struct fm_buf *lark) {
     }
 }
 
-/* The rules of all arguments. */
+/* Writes the rules of all arguments in tags. */
 static enum fm_code write_all_tags(const struct fm_kit_job *job, const struct fm_tool_tags *tags, struct fm_buf *lark,
                                    struct fm_error *error) {
     struct json_object *known = json_object_new_object();
@@ -527,7 +533,7 @@ static enum fm_code write_all_tags(const struct fm_kit_job *job, const struct fm
     return code;
 }
 
-/* The rules of all arguments in another notation than JSON. */
+/* Writes the rules of all arguments in a notation other than JSON. */
 static enum fm_code write_all_notations(const struct fm_kit_job *job, const struct fm_notation *notation,
                                         struct fm_buf *lark, struct fm_error *error) {
     struct json_object *known = json_object_new_object();
@@ -540,7 +546,9 @@ static enum fm_code write_all_notations(const struct fm_kit_job *job, const stru
     return code;
 }
 
-/* For each tool that is called by mere JSON, `pattern` with its number in place of each `#`, its name of each `@`. */
+/*
+ * Writes `pattern` for each tool that plain JSON can call. The tool's number replaces each `#`, and its name each `@`.
+ */
 static void write_each(const struct fm_kit_job *job, const char *before, const char *pattern, const char *between,
                        struct fm_buf *lark) {
     char number[24];
@@ -569,7 +577,7 @@ static bool any_by_json(const struct fm_kit_job *job) {
     return any;
 }
 
-/* Calls as mere JSON. */
+/* Writes calls as plain JSON. */
 static void write_json_calls(const struct fm_kit_job *job, struct fm_buf *lark) {
     char more[32];
     fm_buf_append_str(lark, "\njson: (");
@@ -588,7 +596,7 @@ static void write_json_calls(const struct fm_kit_job *job, struct fm_buf *lark) 
                             "/\nEND: /" FM_JSON_CALL_END "/");
 }
 
-/* For each tool, what begins a call of it where the prompt may have opened one. */
+/* Writes for each tool the beginning of a call that the prompt may have opened. */
 static void write_opened(const struct fm_kit_job *job, const struct fm_tool_form *form, struct fm_buf *lark) {
     char rule[64];
     const char *before = "";
@@ -613,7 +621,7 @@ static void write_opened(const struct fm_kit_job *job, const struct fm_tool_form
     }
 }
 
-/* A call's beginning, which is the rule `head` where that is a header. */
+/* Writes the beginning of a call: the rule `head` if the form has headers, otherwise the trigger. */
 static void write_trigger(const struct fm_tool_form *form, struct fm_buf *lark) {
     if (form->header.recipient) {
         fm_buf_append_str(lark, " head");
@@ -622,7 +630,7 @@ static void write_trigger(const struct fm_tool_form *form, struct fm_buf *lark) 
     }
 }
 
-/* The names that no tool has. */
+/* Writes the terminal of names that are not those of an allowed tool. */
 static void write_unknown_name(const struct fm_kit_job *job, const struct fm_tool_form *form, struct fm_buf *lark) {
     const char *before = "(";
     fm_buf_append_str(lark, "UNKNOWN: /");
@@ -638,7 +646,7 @@ static void write_unknown_name(const struct fm_kit_job *job, const struct fm_too
     fm_buf_append_char(lark, ')');
 }
 
-/* A call of a tool, or of another one. */
+/* Writes the rule of a call that names an allowed tool, or any other tool. */
 static void write_any_tool(const struct fm_kit_job *job, const struct fm_tool_form *form, struct fm_buf *lark) {
     fm_buf_append_str(lark, "any_tool: tool | UNKNOWN");
     if (form->header.recipient) {
@@ -653,7 +661,10 @@ static void write_any_tool(const struct fm_kit_job *job, const struct fm_tool_fo
     }
 }
 
-/* A call of another tool, up to where its name has ended: it is text, as what follows. */
+/*
+ * Writes the rule of a call of another tool, up to the byte after its name. The call is text, and so is everything
+ * after it.
+ */
 static void write_unknown(const struct fm_kit_job *job, const struct fm_tool_form *form, struct fm_buf *lark) {
     fm_buf_append_str(lark, "\nunknown:");
     write_mark(&form->name, lark);
@@ -663,8 +674,10 @@ static void write_unknown(const struct fm_kit_job *job, const struct fm_tool_for
     write_unknown_name(job, form, lark);
 }
 
-/* Where arguments are not JSON, or the prompt opens calls, one of another tool is left out, with all that follows: after a
- * call, or wherever it is no text. */
+/*
+ * Whether a call of another tool, and everything after it, is left out of the answer. This is so if arguments are not
+ * JSON or the prompt opens calls, and the call comes after another call or can't be text.
+ */
 static bool leaves_unknown(const struct fm_kit_job *job, const struct fm_tool_form *form) {
     bool json = fm_tool_form_has_json(form);
     bool many = job->parallel_tool_calls && form->next.len > 0;
@@ -672,7 +685,7 @@ static bool leaves_unknown(const struct fm_kit_job *job, const struct fm_tool_fo
     return left && fm_tools_allow_text(job);
 }
 
-/* Free text, and how a call begins after it. */
+/* Writes the rules of free text, and of the beginning of a call after it. */
 static void write_free_text(const struct fm_kit_job *job, const struct fm_tool_form *form, struct fm_buf *lark) {
     bool control = form->trigger.control_count > 0;
     bool by_json = any_by_json(job);
@@ -709,7 +722,7 @@ static void write_free_text(const struct fm_kit_job *job, const struct fm_tool_f
     }
 }
 
-/* What the answer may be besides calls. */
+/* Writes the start rule: the answers that are allowed besides calls. */
 static void write_start(const struct fm_kit_job *job, const struct fm_tool_form *form, const char *schema, size_t len,
                         struct fm_buf *lark) {
     if (job->tool_mode == FM_TOOLS_REQUIRED) {
@@ -727,7 +740,7 @@ static void write_start(const struct fm_kit_job *job, const struct fm_tool_form 
     fm_buf_append_char(lark, '\n');
 }
 
-/* `mark` with the tokens of its tags among its controls, if there is room for all. */
+/* Returns `mark` with the tokens of its tags added to its controls, if there is room for all of them. */
 static struct fm_tool_mark with_tags(const struct fm_tool_mark *mark, const struct fm_vocabulary *vocabulary) {
     const struct fm_tool_control *next = mark->controls;
     const struct fm_tool_control *last = mark->controls + mark->control_count;
@@ -756,8 +769,9 @@ static struct fm_tool_mark with_tags(const struct fm_tool_mark *mark, const stru
 }
 
 /*
- * The end of the last call, where further calls follow after white space: the white space may come without a further
- * call. Many models write it before they decide whether to call again. It is one lexeme with the text before it.
+ * Writes the end of the last call if white space comes before further calls: the white space may then come without a
+ * further call. Many models write it before they decide whether to call again. The white space is one lexeme with the
+ * text before it.
  */
 static void write_end(const struct fm_tool_mark *end, const struct fm_tool_mark *next, struct fm_buf *lark) {
     const struct fm_tool_control *last = end->control_count > 0 ? &end->controls[end->control_count - 1] : NULL;
@@ -776,7 +790,7 @@ static void write_end(const struct fm_tool_mark *end, const struct fm_tool_mark 
     }
 }
 
-/* ` | <[5]> TEXT` for each control token of `mark`. */
+/* Writes ` | <[5]> TEXT` for each control token of `mark`. */
 static void write_controls(const struct fm_tool_mark *mark, struct fm_buf *lark) {
     for (size_t i = 0; i < mark->control_count; i++) {
         fm_buf_append_str(lark, " |");
@@ -848,7 +862,7 @@ static void write_calls(const struct fm_kit_job *job, const struct fm_tool_form 
     }
 }
 
-/* The lexemes of what is another in each call, of all marks that have some. */
+/* Writes the lexemes of ids and numbers, which differ from call to call, if a mark has a place for them. */
 static void write_places(const struct fm_tool_form *form, struct fm_buf *lark) {
     const struct fm_tool_mark *marks[] = {&form->name, &form->arguments, &form->next, &form->end};
     bool has[3] = {false};
@@ -897,8 +911,10 @@ static bool is_word(char c) {
     return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/* The trigger is no text either where it is a control token. Up to its first word alone, or the rest of it would be
- * text: "<tool_call", "<seed". */
+/*
+ * A trigger that is a control token is not allowed as text either. Only its beginning up to the first word is
+ * forbidden, such as "<tool_call" or "<seed": otherwise the rest of the trigger would be text.
+ */
 bool fm_tool_grammar_none(const struct fm_tool_form *form, struct fm_buf *lark) {
     const struct fm_tool_mark *trigger = &form->trigger;
     size_t len = 0;

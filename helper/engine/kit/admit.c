@@ -1,6 +1,6 @@
 /*
- * Which jobs an engine never sees, because it can't do what they ask for. Each refusal names the member of job.start at
- * fault, and says that another engine may be able to.
+ * Refuses jobs that the engine can't do, before the engine sees them. Each refusal names the member of job.start at
+ * fault, and says that another engine may be able to do the job.
  */
 #include "engine/kit/kit_internal.h"
 

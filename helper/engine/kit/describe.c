@@ -1,4 +1,4 @@
-/* What an engine says of itself (ENGINE.md, Description), in its reply to engine.initialize and as a file. */
+/* The description of an engine (ENGINE.md, Description), in its reply to engine.initialize and as a file. */
 #include "engine/kit/kit_internal.h"
 
 #include <stdio.h>

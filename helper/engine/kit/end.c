@@ -1,5 +1,5 @@
 /*
- * The end of an engine program: it begins only once, whatever the reason, and every job's abort flag is raised with it.
+ * The end of an engine program. It begins only once, whatever the reason, and then raises the abort flag of every job.
  */
 #include "base/clock.h"
 #include "engine/kit/kit_internal.h"

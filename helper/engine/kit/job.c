@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Most bytes that one token may give out: all that was held back, and the token itself. */
+/* The most bytes that one token may send: all bytes that were held back, and the token itself. */
 #define DELTA_MAX (FM_TEXT_HELD_MAX + 1024u * 1024u)
 
-/* ENGINE.md: how long a job that makes tokens without text stays silent at most. */
+/* The longest time that a job which makes tokens without text stays silent (ENGINE.md). */
 #define SILENCE_MS 100
 
 struct fm_kit_job *fm_kit_job_new(struct fm_kit *kit, int64_t id, struct json_object *params) {
@@ -122,12 +122,12 @@ static enum fm_piece kind_of(const struct fm_kit_job *job) {
     return job->calls > 0 ? FM_PIECE_ARGUMENTS : job->thinking ? FM_PIECE_REASONING : FM_PIECE_TEXT;
 }
 
-/* Text goes together with the log probabilities of its tokens; everything else has none. */
+/* Text is sent together with the log probabilities of its tokens. Other kinds of output have no log probabilities. */
 static bool has_logprobs(const struct fm_kit_job *job) {
     return job->logprobs && kind_of(job) == FM_PIECE_TEXT;
 }
 
-/* Sends `cut` of job->text, from its beginning on: reasoning, text, or arguments of the last call. */
+/* Sends the part `cut` at the beginning of job->text: reasoning, text, or arguments of the last call. */
 static bool send_cut(struct fm_kit_job *job, const struct fm_logprob_cut *cut) {
     static const char *const methods[] = {
         [FM_PIECE_TEXT] = FM_JOB_DELTA,
@@ -156,7 +156,7 @@ static bool send_cut(struct fm_kit_job *job, const struct fm_logprob_cut *cut) {
     return fm_output_send(job->kit);
 }
 
-/* What of job->text is to go out next. `all`: no more of it will follow. */
+/* The part of job->text to send next. `all`: no more text will follow. */
 static struct fm_logprob_cut next_cut(const struct fm_kit_job *job, bool all) {
     if (!has_logprobs(job)) {
         return (struct fm_logprob_cut){.len = job->text.len};
@@ -180,8 +180,8 @@ static bool is_delta_due(const struct fm_kit_job *job) {
 }
 
 /*
- * Sends a sign of progress: while text is held back, the engine must not look as if it stood still, nor as if its first
- * token had not come.
+ * Sends a sign of progress. While text is held back, the engine must not look as if it stood still or had no first
+ * token yet.
  */
 static void send_sign(struct fm_kit_job *job) {
     bool silent = fm_now_ms() - job->event_ms >= SILENCE_MS;
@@ -190,7 +190,7 @@ static void send_sign(struct fm_kit_job *job) {
     }
 }
 
-/* Ends the thought: what is left of it goes out, because text or a call follows. */
+/* Ends the thought: sends the rest of it, because text or a call follows. */
 static bool end_thought(struct fm_kit_job *job) {
     if (!job->thinking) {
         return true;
@@ -201,7 +201,7 @@ static bool end_thought(struct fm_kit_job *job) {
     return sent;
 }
 
-/* More of the text, or of the last call's arguments. */
+/* Adds to the text, or to the last call's arguments. */
 static enum fm_text_status push_text(struct fm_kit_job *job, const char *bytes, size_t len) {
     job->spoke |= len > 0;
     if (!end_thought(job)) {
@@ -213,12 +213,12 @@ static enum fm_text_status push_text(struct fm_kit_job *job, const char *bytes, 
 
 void fm_kit_job_logprobs(struct fm_kit_job *job, const struct fm_token_logprobs *token) {
     if (job->logprobs &&
-        (job->calls == 0 || job->pieced)) { /* a thought may be open still: this token's text ends it */
+        (job->calls == 0 || job->pieced)) { /* a thought may still be open: this token's text ends it */
         fm_logprob_queue_add(&job->entries, token);
     }
 }
 
-/* A token was generated, and its text came to `status`. */
+/* Counts a generated token; adding its text had the result `status`. */
 static enum fm_reason add_token(struct fm_kit_job *job, enum fm_text_status status) {
     job->output_tokens++;
     job->first_us = job->first_us ? job->first_us : fm_now_us();
@@ -273,7 +273,7 @@ enum fm_reason fm_kit_job_reasoning(struct fm_kit_job *job, const char *bytes, s
                                                                                            : FM_REASON_NONE;
 }
 
-/* Begins another text: what was held back goes out. No stop string is looked for in arguments. */
+/* Begins another text, after it has sent the text that was held back. Arguments are not searched for stop strings. */
 static bool begin_text(struct fm_kit_job *job) {
     bool flushed = end_thought(job) && fm_text_stream_flush(&job->stream, &job->text) != FM_TEXT_NO_MEMORY &&
                    send_delta(job, true);
@@ -396,7 +396,7 @@ static void write_count(struct fm_json_writer *w, const char *name, int64_t coun
     }
 }
 
-/* Writes the counts that the engine gave, else those that the kit counted; unknown counts are left out. */
+/* Writes the counts that the engine gave, or else the kit's own counts. Unknown counts are left out. */
 static void write_usage(const struct fm_kit_job *job, struct fm_json_writer *w) {
     bool counted = !job->pieced && job->input_tokens >= 0;
     struct fm_kit_usage usage = {.input = job->input_tokens,
@@ -418,7 +418,7 @@ void fm_kit_job_usage(struct fm_kit_job *job, const struct fm_kit_usage *usage) 
     job->has_usage = true;
 }
 
-/* Writes how long the job took since it was accepted. */
+/* Writes how long the job took after it was accepted. */
 static void write_timings(const struct fm_kit_job *job, struct fm_json_writer *w) {
     int64_t now = fm_now_us();
     int64_t first = job->first_us ? job->first_us : now;

@@ -1,4 +1,7 @@
-/* The parts of a message's content, of which some are images, checked as strictly as the rest (job_params.c). */
+/*
+ * Reads a message's content that is a list of parts, some of them images, and checks it as strictly as the rest
+ * (job_params.c).
+ */
 #include "engine/kit/job_read.h"
 #include "protocol/base64.h"
 
@@ -49,7 +52,7 @@ static enum fm_code add_text(struct fm_message *message, struct json_object *tex
     return FM_OK;
 }
 
-/* FM_INVALID_REQUEST: it is not base64. */
+/* FM_INVALID_REQUEST: the image is not base64. */
 static enum fm_code add_image(struct fm_message *message, struct json_object *data, const char *detail,
                               struct fm_error *error) {
     const char *text = json_object_get_string(data);

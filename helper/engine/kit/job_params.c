@@ -1,4 +1,4 @@
-/* What job.start says, checked. Nothing of it is trusted, though the front has checked it before. */
+/* Reads and checks the members of job.start. Nothing is trusted, although the front has checked it before. */
 #include "engine/kit/job_read.h"
 
 #include <json-c/json.h>
@@ -68,7 +68,9 @@ static const struct message_member {
     {"content", NULL, read_content},
 };
 
-/* Calls may stand without a text, and the text of any other message may not be absent. */
+/*
+ * Whether the message must have the member. A message with calls may have no text; every other message must have one.
+ */
 static bool is_needed(const struct message_member *row, const struct fm_message *message) {
     return !row->role ? message->tool_call_count == 0 : row->read == fm_kit_job_read_call_id;
 }
@@ -161,7 +163,7 @@ static enum fm_code check_embed(struct json_object *params, struct fm_error *err
     return FM_OK;
 }
 
-/* ---- a prompt in their place ---- */
+/* ---- a prompt in place of messages ---- */
 
 static enum fm_code read_prompt(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     job->prompt = json_object_get_string(value);
@@ -175,7 +177,7 @@ static enum fm_code read_suffix(struct fm_kit_job *job, struct json_object *valu
     return json_object_is_type(value, json_type_string) ? FM_OK : fm_kit_job_wrong(error, "suffix", "a string");
 }
 
-/* Checks which members stand together, once all are read. */
+/* Checks which members may be together. Call it when all members are read. */
 static enum fm_code check_company(const struct fm_kit_job *job, struct fm_error *error) {
     if (!job->messages && !job->prompt) {
         return fm_kit_job_wrong(error, "messages", "a list that is not empty");
@@ -186,7 +188,7 @@ static enum fm_code check_company(const struct fm_kit_job *job, struct fm_error 
     return job->suffix && !job->prompt ? fm_kit_job_wrong(error, "suffix", "a prompt beside it") : FM_OK;
 }
 
-/* ---- where it goes ---- */
+/* ---- which model gets the job ---- */
 
 static enum fm_code read_model(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     job->model = fm_kit_job_full_string(value);
@@ -259,7 +261,8 @@ static enum fm_code read_reasoning(struct fm_kit_job *job, struct json_object *v
     if (effort && word < 0) {
         return fm_kit_job_wrong(error, "reasoning.effort", "one of \"none\" to \"max\"");
     }
-    job->effort = (enum fm_effort)(FM_EFFORT_NONE + word); /* without one, the word before the first: the default */
+    /* no word: the value before the first word, which is the default */
+    job->effort = (enum fm_effort)(FM_EFFORT_NONE + word);
     return FM_OK;
 }
 
@@ -302,7 +305,7 @@ static const struct format_member {
     {FM_FORMAT_GRAMMAR, "definition", true, read_definition},
 };
 
-/* Reads the members of `value` that its kind has; `count` tells how many there were. */
+/* Reads the members of `value` that its kind has. `count` gets the number of members that were found. */
 static enum fm_code read_format_members(struct fm_format *format, struct json_object *value, int *count,
                                         struct fm_error *error) {
     *count = 0;
@@ -340,7 +343,7 @@ static enum fm_code read_format(struct fm_kit_job *job, struct json_object *valu
     return code;
 }
 
-/* `job` is read for the list of jobs, `tool_choice` after all others. */
+/* The member `job` is read elsewhere, for the list of jobs. `tool_choice` is read after all others. */
 static enum fm_code read_nothing(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     (void)job;
     (void)value;
@@ -383,7 +386,7 @@ static const struct member *find_member(const char *name) {
     return NULL;
 }
 
-/* Reads a member of job.start. `value` NULL: it counts as absent. */
+/* Reads a member of job.start. If `value` is NULL, the member counts as absent. */
 static enum fm_code read_member(struct fm_kit_job *job, const char *name, struct json_object *value,
                                 struct fm_error *error) {
     const struct member *member = find_member(name);

@@ -1,5 +1,6 @@
 /*
- * Reading job.start: what its files share, from the whole down to one value. Pure. Only the kit and tests include this.
+ * Declarations that the files which read job.start share, from the whole down to one value. Pure. Only the kit and
+ * tests include this.
  */
 #ifndef FM_ENGINE_KIT_JOB_READ_H
 #define FM_ENGINE_KIT_JOB_READ_H
@@ -9,8 +10,8 @@
 /* ---- job_params.c ---- */
 
 /*
- * Reads job.start's `params` (borrowed; what it names must outlive the job) but `job` into a zeroed `job`. Allocates
- * lists in it, also on failure; fm_kit_job_free_lists frees them. Pure.
+ * Reads job.start's `params`, except the member `job`, into a zeroed `job`. `params` is borrowed and must outlive the
+ * job. Allocates lists in `job`, also on failure; fm_kit_job_free_lists frees them. Pure.
  */
 FM_MUST_USE enum fm_code fm_kit_job_read(struct fm_kit_job *job, struct json_object *params, struct fm_error *error);
 void fm_kit_job_free_lists(struct fm_kit_job *job);
@@ -34,7 +35,7 @@ enum fm_code fm_kit_job_read_call_id(struct fm_message *message, size_t index, s
 
 /* ---- job_sampling.c ---- */
 
-/* Like fm_kit_job_read, for the members of job.start that say how tokens are drawn, and what is told of them. */
+/* Like fm_kit_job_read, for the members of job.start that say how tokens are drawn, and what is reported about them. */
 enum fm_code fm_kit_job_read_param(struct fm_kit_job *job, enum fm_param param, struct json_object *value,
                                    struct fm_error *error);
 enum fm_code fm_kit_job_read_logprobs(struct fm_kit_job *job, struct json_object *value, struct fm_error *error);
@@ -70,12 +71,14 @@ enum fm_code fm_kit_job_wrong(struct fm_error *error, const char *param, const c
 enum fm_code fm_kit_job_wrong_entry(struct fm_error *error, const char *list, size_t index, const char *member,
                                     const char *expected);
 
-/* The string that `value` is, borrowed; NULL for what is no string or holds a NUL, and of the second function also for
- * an empty one. */
+/*
+ * The string in `value`, borrowed. NULL if `value` is not a string or contains a NUL. The second function also returns
+ * NULL for an empty string.
+ */
 const char *fm_kit_job_string(struct json_object *value);
 const char *fm_kit_job_full_string(struct json_object *value);
 
-/* Which of `words` (NULL ends them) `value` is; -1: none. */
+/* The index of `value` in `words`, which end with NULL; -1: none of them. */
 int fm_kit_job_word(struct json_object *value, const char *const *words);
 
 #endif

@@ -1,4 +1,4 @@
-/* The members of job.start that change which tokens are drawn, and what is reported of them. */
+/* Reads the members of job.start that change which tokens are drawn, and what is reported about them. */
 #include "engine/kit/job_read.h"
 
 #include <json-c/json.h>

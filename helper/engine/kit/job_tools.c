@@ -1,4 +1,6 @@
-/* What job.start says of tools, and of calls in its messages, checked as strictly as the rest (job_params.c). */
+/*
+ * Reads the tools of job.start, and the calls in its messages, and checks them as strictly as the rest (job_params.c).
+ */
 #include "engine/kit/job_read.h"
 
 #include <json-c/json.h>
@@ -17,7 +19,7 @@ static struct fm_tool *find_tool(const struct fm_kit_job *job, const char *name)
     return NULL;
 }
 
-/* Readers of a tool's members: each returns whether `value` is what it should be. */
+/* Readers of a tool's members. Each returns whether `value` is valid. */
 static bool read_name(struct fm_tool *tool, struct json_object *value) {
     tool->name = fm_kit_job_full_string(value);
     return tool->name;
@@ -150,7 +152,7 @@ enum fm_code fm_kit_job_read_parallel_tool_calls(struct fm_kit_job *job, struct 
 
 /* ---- calls in messages ---- */
 
-/* False unless it is {id, name, arguments}. */
+/* Reads one call. False unless it is {id, name, arguments}. */
 static bool read_call(struct fm_tool_call *call, struct json_object *value) {
     if (!json_object_is_type(value, json_type_object)) {
         return false;

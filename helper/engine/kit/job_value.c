@@ -1,4 +1,4 @@
-/* A value of job.start as a string or a word, and the refusal of one that is something else. */
+/* Reads a value of job.start as a string or as one of several words, and refuses other values. */
 #include "engine/kit/job_read.h"
 
 #include <json-c/json.h>

@@ -1,17 +1,17 @@
 /*
- * What every engine program needs around its engine: the kit speaks protocol/ENGINE.md with the front, so that an
- * engine only loads and generates.
+ * The code that every engine program needs around its engine. The kit speaks protocol/ENGINE.md with the front, so that
+ * an engine only loads and generates.
  *
- * The nouns: the *kit* owns stdin, stdout, the mailbox, the list of jobs and this process's end. The *engine thread*
- * alone calls `ops`; its stack has FM_KIT_STACK bytes, and main waits for its end. A *job* is one generation, or texts
- * to embed; it belongs to the kit until fm_kit_take hands it out, then to the caller that took it until fm_kit_job_finish. Its
- * `aborted` flag may be raised by the kit at any time.
+ * The nouns: the *kit* owns stdin, stdout, the mailbox, the list of jobs and this process's end. Only the *engine
+ * thread* calls `ops`. Its stack has FM_KIT_STACK bytes, and main waits for its end. A *job* is one generation, or
+ * texts to embed. It belongs to the kit until fm_kit_take returns it, and then to the caller until fm_kit_job_finish.
+ * The kit may raise the job's `aborted` flag at any time.
  *
  * Threads of the kit: a reader (stdin; never writes, so an abort always gets through) and a watch (signals, the parent,
- * the end). When the end comes, every abort flag is raised, fm_kit_take returns NULL, and what has not returned from
- * fm_kit_main within FM_KIT_GRACE_MS is cut off by _exit.
+ * the end). When the end comes, every abort flag is raised, and fm_kit_take returns NULL. If fm_kit_main has not
+ * returned within FM_KIT_GRACE_MS, _exit ends the process.
  *
- * Whatever writes a frame may block until the front takes it: that is the back-pressure.
+ * Every function that writes a frame may block until the front takes the frame: this is the back-pressure.
  */
 #ifndef FM_ENGINE_KIT_KIT_H
 #define FM_ENGINE_KIT_KIT_H
@@ -38,7 +38,7 @@
 #define FM_SCHEMA_ERROR_MAX  (64u << 10)           /* bytes of fm_kit_job.schema_error */
 
 enum {                         /* exit statuses, besides 0 */
-       FM_EXIT_GPU = 70,       /* EX_SOFTWARE: a GPU failed, and what it held is lost */
+       FM_EXIT_GPU = 70,       /* EX_SOFTWARE: a GPU failed, and the data in it is lost */
        FM_EXIT_NO_MEMORY = 71, /* EX_OSERR: a message could not be taken or sent */
        FM_EXIT_PROTOCOL = 76,  /* EX_PROTOCOL: a broken frame, or an end of input inside one */
 };
@@ -49,25 +49,27 @@ struct json_object;
 
 /* What to load: paths, borrowed. */
 struct fm_model_files {
-    const char *model;         /* NULL when the front names none */
-    const char *mmproj;        /* what makes the model see; NULL: nothing */
+    const char *model;         /* NULL: the front names no model */
+    const char *mmproj;        /* the projector, with which the model sees images; NULL: none */
     const char *draft_model;   /* a smaller model, which guesses the model's tokens; NULL: none */
     const char *chat_template; /* a chat template in place of the model's own; NULL: none */
-    int saved_read;            /* what an earlier engine saved (ENGINE.md, Saved state), to be read; -1: nothing */
-    int saved_write;           /* an empty file, which `serve` may save to at its end; -1: none */
-    int64_t saved_max_bytes;   /* the most bytes that file may then have */
+    /* a file with the state that an earlier engine saved (ENGINE.md, Saved state), to be read; -1: none */
+    int saved_read;
+    int saved_write;           /* an empty file, to which `serve` may save the state at its end; -1: none */
+    int64_t saved_max_bytes;   /* the most bytes that saved_write may then have */
 };
 
-#define FM_UNCOUNTED (-1) /* in place of a count of tokens: the engine does not know it */
+#define FM_UNCOUNTED (-1) /* in place of a count of tokens: the engine does not know the count */
 
-/* What `load` tells about the model. */
+/* The information about the model that `load` returns. */
 struct fm_model_info {
     int64_t context_length;   /* tokens of prompt and answer together; 0: unknown */
     int slots;                /* jobs at once, up to FM_SLOTS_MAX */
-    bool silent;              /* a job shows no progress before its first output: another machine computes */
-    int64_t memory_bytes;     /* what the model takes with its KV memory; 0: the engine does not know */
+    bool silent;              /* a job shows no progress before its first output, because another machine computes */
+    int64_t memory_bytes;     /* bytes that the model takes with its KV memory; 0: the engine does not know */
     bool images;              /* the model sees images; if false, the kit refuses jobs that have images */
-    const struct fm_gpu *gpu; /* the GPU that it computes with, or why with none; NULL: nothing is reported */
+    /* the GPU that the model computes with, or the reason why it uses none; NULL: nothing is reported */
+    const struct fm_gpu *gpu;
 };
 
 /* Which GPU the front wants to be used: ENGINE.md, GPU. */
@@ -90,14 +92,15 @@ struct fm_listed_model {
  * engine. */
 struct fm_availability {
     bool available;
-    const char *reason_code;              /* where it is not: "OFFLINE", ...; NULL is "HELPER_UNHEALTHY" */
+    const char *reason_code;              /* if not available: "OFFLINE", ...; NULL is "HELPER_UNHEALTHY" */
     char detail[512];                     /* one sentence, without keys; "": none */
-    const struct fm_listed_model *models; /* the default one first; NULL: no list, any name may be asked for */
+    /* the default model first; NULL: there is no list, and any name may be asked for */
+    const struct fm_listed_model *models;
     size_t model_count;
-    int64_t ttl_ms; /* how long this holds; -1: as long as the front likes */
+    int64_t ttl_ms; /* ms for which this answer is valid; -1: the front decides */
 };
 
-/* Which of its systems an engine can run on, for its description. */
+/* The systems that an engine can run on, for its description. */
 enum fm_platforms { FM_ON_LINUX = 1, FM_ON_MACOS = 2, FM_ON_WINDOWS = 4 };
 
 /* The features of an engine that draws its tokens itself. */
@@ -106,50 +109,56 @@ enum fm_platforms { FM_ON_LINUX = 1, FM_ON_MACOS = 2, FM_ON_WINDOWS = 4 };
 
 struct fm_engine_ops {
     const char *name;         /* "llama" */
-    const char *version;      /* the engine's own */
+    const char *version;      /* the engine's own name */
     int slots;                /* jobs at once, before a model is known */
     int64_t protocol_version; /* 0: FM_ENGINE_PROTOCOL_VERSION; other versions are for tests */
     bool reads_files;         /* the engine's models are GGUF files; else it has one model, with the engine's name */
     bool lists_models;        /* the engine has several models: `available` lists them, and job->model names one */
     bool remote;              /* the engine sends its jobs to another machine */
     bool any_order;           /* reasoning, text and calls of an answer come in any order, each several times */
-    bool needs_config;        /* fm_kit_config has to have something */
-    unsigned features;        /* enum fm_feature, but FM_FEATURE_AVAILABILITY: the kit refuses jobs that need others */
+    bool needs_config;        /* the engine needs a configuration (fm_kit_config) */
+    /* enum fm_feature, without FM_FEATURE_AVAILABILITY; the kit refuses jobs that need other features */
+    unsigned features;
     bool extras;              /* the engine has the extra parameters of sampling (protocol/params.h) */
-    bool passes_on;           /* the engine has a use for job->passed */
+    bool passes_on;           /* the engine uses job->passed */
     unsigned platforms;       /* enum fm_platforms; 0: all */
     bool needs_network;       /* the sandbox does not forbid the network */
-    const struct fm_sandbox_client *client; /* with needs_network: what is allowed (base/platform.h); NULL: all */
+    /* with needs_network: the connections that are allowed (base/platform.h); NULL: all */
+    const struct fm_sandbox_client *client;
     bool needs_gpus;                        /* the sandbox does not forbid the GPUs' devices */
     bool needs_services;                    /* the sandbox does not forbid macOS's services */
-    int64_t delta_ms; /* a job's deltas, except the last, are at least so far apart; 0: one a token */
-    void *state;      /* the engine's own, handed to the calls below */
+    /* the least ms between two deltas of a job, except before the last one; 0: one delta for each token */
+    int64_t delta_ms;
+    void *state;      /* the engine's own data, an argument of the functions below */
 
-    /* engine.initialize has come; the log level is set. May be NULL. Engine thread; may block. */
+    /* Called after engine.initialize has come; the log level is set. May be NULL. Engine thread; may block. */
     void (*initializing)(void *state, struct fm_kit *kit);
 
     /*
-     * Loads what `files` names. Engine thread; blocks as long as it takes, and should look at fm_kit_ending. On failure
-     * nothing is left loaded, `error` names the file, and the front may try again.
+     * Loads the files that `files` names. Engine thread; blocks as long as it takes, and should check fm_kit_ending. On
+     * failure nothing is left loaded, `error` names the file, and the front may try again.
      */
     enum fm_code (*load)(void *state, struct fm_kit *kit, const struct fm_model_files *files,
                          struct fm_model_info *info, struct fm_error *error);
 
     /*
-     * Tells whether jobs could be done now, within 2 s; loads nothing. `out` has ttl_ms -1 and nothing else. Between
-     * fm_kit_take's jobs, so that an engine that is in a job for long is asked late: that does no harm. NULL: the
-     * engine is always available. Engine thread.
+     * Says within 2 s whether jobs could be done now; loads nothing. At the call `out` has ttl_ms -1 and nothing else.
+     * It is called inside fm_kit_take, so an engine that works on a job for long is asked late, which does no harm.
+     * NULL: the engine is always available. Engine thread.
      */
     void (*available)(void *state, struct fm_kit *kit, struct fm_availability *out);
 
     /*
-     * Something came for fm_kit_take: a message, an abort, the end. For an engine whose thread waits elsewhere, such as
-     * in curl_multi_poll. Any thread of the kit, under its lock, as long as fm_kit_main lasts; must not block, nor
-     * call the kit. NULL: not wanted.
+     * Called when something came for fm_kit_take: a message, an abort, or the end. It is for an engine whose thread
+     * waits elsewhere, such as in curl_multi_poll. Any thread of the kit calls it, under the kit's lock, until
+     * fm_kit_main returns. It must not block, and must not call the kit. NULL: not wanted.
      */
     void (*wake)(void *state);
 
-    /* A model is loaded: takes jobs until fm_kit_take (waiting) returns NULL, then frees the model. Engine thread. */
+    /*
+     * Called when a model is loaded: takes jobs until fm_kit_take (waiting) returns NULL, and then frees the model.
+     * Engine thread.
+     */
     void (*serve)(void *state, struct fm_kit *kit);
 };
 
@@ -171,7 +180,7 @@ struct fm_tool_call {
     size_t arguments_len;
 };
 
-/* What an engine sent as job.state with an earlier answer: ENGINE.md, State of an answer. */
+/* A text that an engine sent as job.state with an earlier answer: ENGINE.md, State of an answer. */
 struct fm_state_text {
     const char *text; /* UTF-8, not empty, may hold NUL */
     size_t len;
@@ -180,21 +189,21 @@ struct fm_state_text {
 
 /* An image among a message's text. */
 struct fm_image {
-    unsigned char *bytes; /* the image's file, as the host sent it: nobody has checked it */
+    unsigned char *bytes; /* the image's file, as the host sent it, unchecked */
     size_t len;           /* at least 1 */
     size_t at;            /* bytes of the message's content before the image */
     size_t index;         /* the image's index among the job's images, from 0 on, in the order of all messages */
-    const char *detail;   /* "low", "high", "original" or "auto"; NULL: left open */
+    const char *detail;   /* "low", "high", "original" or "auto"; NULL: not specified */
 };
 
 struct fm_message {
     const char *role;    /* "system", "user", "assistant" or "tool", NUL-terminated */
     const char *content; /* UTF-8, may hold NUL; "" for calls without a text */
     size_t content_len;
-    struct fm_image *images; /* of a user's message, in their order; NULL: none */
+    struct fm_image *images; /* of a user's message, in the order of the content; NULL: none */
     size_t image_count;
-    char *joined;          /* the kit's: the content, where it came in parts; else NULL */
-    const char *reasoning; /* of an assistant's message: what it thought before; UTF-8, may hold NUL; "": nothing */
+    char *joined;          /* owned by the kit: the content, if it came in parts; otherwise NULL */
+    const char *reasoning; /* of an assistant's message: the thought before the text; UTF-8, may hold NUL; "": none */
     size_t reasoning_len;
     struct fm_state_text *states; /* of an assistant's message: texts of job.state, perhaps another engine's */
     size_t state_count;
@@ -209,56 +218,56 @@ struct fm_tool {
     const char *name;               /* NUL-terminated */
     const char *description;        /* NUL-terminated; NULL: none */
     struct json_object *parameters; /* an object, a JSON schema; the job's, read-only. NULL: none */
-    bool strict;                    /* a keyword of it that can't be enforced is an error */
-    bool allowed;                   /* this answer may call it; the others stand in the prompt alone */
+    bool strict;                    /* a keyword of `parameters` that can't be enforced is an error */
+    bool allowed;                   /* this answer may call the tool; other tools are only described in the prompt */
 };
 
 enum fm_tool_mode {
     FM_TOOLS_AUTO,     /* text, or calls, or both */
     FM_TOOLS_REQUIRED, /* at least one call */
-    FM_TOOLS_NONE,     /* text alone: no tool is allowed */
+    FM_TOOLS_NONE,     /* only text: no tool is allowed */
 };
 
-/* What the text is to be: ENGINE.md, Formats. */
+/* The format that the text must have: ENGINE.md, Formats. */
 enum fm_format_kind {
     FM_FORMAT_TEXT,        /* any text */
-    FM_FORMAT_JSON_OBJECT, /* some JSON object */
+    FM_FORMAT_JSON_OBJECT, /* any JSON object */
     FM_FORMAT_JSON_SCHEMA, /* JSON that matches `schema` */
     FM_FORMAT_GRAMMAR,     /* text that `definition` describes */
 };
 
 struct fm_format {
-    enum fm_format_kind kind;   /* tells which of the members below it count; the others are NULL and false */
-    struct json_object *schema; /* an object; the job's, read-only: nobody has checked it */
+    enum fm_format_kind kind;   /* decides which of the members below are used; the others are NULL and false */
+    struct json_object *schema; /* an object; owned by the job, read-only, unchecked */
     bool strict;                /* a keyword that can't be enforced is an error */
     const char *syntax;         /* "lark" or "regex" */
     const char *definition;     /* UTF-8, NUL-terminated, not empty */
 };
 
 
-/* A text of which the vector is wanted. */
+/* A text to embed. */
 struct fm_input {
     const char *text; /* UTF-8, not empty, may hold NUL */
     size_t len;
 };
 
-/* The whole conversation, of a job whose oldest turns may be left out. The kit's. */
+/* The whole conversation of a job whose oldest turns may be left out. Only the kit uses it. */
 struct fm_truncation {
     bool asked;
-    struct fm_message *all; /* fm_kit_job.messages is `left`, which has room for as many */
+    struct fm_message *all; /* fm_kit_job.messages points to `left`, which has room for all messages */
     size_t count;
     struct fm_message *left;
-    size_t *cuts; /* cuts[i]: the first message that stays after the system's, when i + 1 turns are left out */
+    size_t *cuts; /* cuts[i]: the first message that stays, besides the system's, when i + 1 turns are left out */
     size_t cut_count;
 };
 
-#define FM_LOGIT_BAN        (-100) /* the bias of a token that is not to come, whatever its logit is */
+#define FM_LOGIT_BAN        (-100) /* the bias of a token that must not come, whatever its logit is */
 
-#define FM_REPEAT_WINDOW 64u /* tokens, as llama.cpp's default */
+#define FM_REPEAT_WINDOW 64u /* tokens; llama.cpp's default */
 
-/* What is added to the logit of a token before one is drawn. */
+/* A number that is added to a token's logit before a token is drawn. */
 struct fm_logit_bias {
-    int32_t token; /* at least 0; the engine checks whether there is such a token */
+    int32_t token; /* at least 0; the engine checks whether this token exists */
     double bias;   /* FM_LOGIT_BAN to 100 */
 };
 
@@ -266,7 +275,7 @@ struct fm_logit_bias {
 enum fm_piece {
     FM_PIECE_TEXT,
     FM_PIECE_REASONING,
-    FM_PIECE_REFUSAL,   /* what the model says instead of an answer: nothing else follows */
+    FM_PIECE_REFUSAL,   /* the model's refusal instead of an answer: nothing else follows */
     FM_PIECE_ARGUMENTS, /* of the last call */
 };
 
@@ -281,35 +290,39 @@ struct fm_kit_usage {
 /* All strings belong to the job. The members down to `parallel_tool_calls` are read-only. */
 struct fm_kit_job {
     int64_t id;
-    struct fm_input *inputs; /* of a job that embeds: at least one text, and no messages or prompt. Else NULL */
+    struct fm_input *inputs; /* of a job that embeds: at least one text, and no messages or prompt; otherwise NULL */
     size_t input_count;
-    struct fm_message *messages; /* at least one, unless `prompt` is set; without messages that were left out */
+    /* at least one message, unless `prompt` is set; without the messages that were left out */
+    struct fm_message *messages;
     size_t message_count;
-    size_t image_count; /* of all messages, also of those that were left out */
-    int64_t dropped;    /* messages that were left out */
-    const char *prompt; /* in place of messages: a text that the answer goes on with; UTF-8, may hold NUL. NULL: none */
+    size_t image_count; /* the number of images in all messages, with the messages that were left out */
+    int64_t dropped;    /* number of messages that were left out */
+    const char *prompt; /* in place of messages: a text that the answer continues; UTF-8, may hold NUL. NULL: none */
     size_t prompt_len;
     const char *suffix; /* the text that follows the answer; UTF-8, may hold NUL. NULL: none */
     size_t suffix_len;
-    const char *model;   /* one of those that the engine lists, or a name; NULL: its default model, or it lists none */
+    /* a model that the engine lists, or another name; NULL: the engine's default model, or the engine lists none */
+    const char *model;
     const char *session; /* a key that all jobs of one conversation share; NULL: not known */
     bool restartable;    /* fm_kit_job_restart may be called */
     bool count_only;     /* only the prompt's tokens are counted: fm_kit_job_accept returns the reason to finish with */
     int64_t max_tokens;  /* at least 1; 0: no limit */
     /*
-     * By enum fm_param (protocol/params.h). An engine that computes looks at the values alone: what the host does not
-     * name has its neutral value. An engine that hands jobs on passes on what was named, and nothing else.
+     * By enum fm_param (protocol/params.h). An engine that computes only reads the values: a parameter that the host
+     * does not name has its neutral value. An engine that forwards jobs passes on the named parameters, and no others.
      */
     double sampling[FM_PARAM_COUNT];
     bool named[FM_PARAM_COUNT];
     struct json_object *passed[FM_PASSED_COUNT]; /* strings, borrowed; NULL: the host did not name it */
     bool has_seed;
     int64_t seed;
-    bool repeatable; /* the answer is to be the same to the bit as in a fresh process: it runs alone (fm_kit_take) */
+    /* the answer must be the same to the bit as in a fresh process, so the job runs alone (fm_kit_take) */
+    bool repeatable;
     struct fm_logit_bias *logit_biases;
     size_t logit_bias_count;
-    bool logprobs;       /* fm_kit_job_logprobs is wanted for tokens whose text is part of the answer's text */
-    size_t top_logprobs; /* up to FM_TOP_LOGPROBS_MAX: how many of the most likely tokens it should have */
+    /* the engine should call fm_kit_job_logprobs for tokens whose text is part of the answer's text */
+    bool logprobs;
+    size_t top_logprobs; /* how many of the most likely tokens to report, up to FM_TOP_LOGPROBS_MAX */
     struct fm_stop stops[FM_STOPS_MAX];
     size_t stop_count;
     enum fm_effort effort;
@@ -319,18 +332,19 @@ struct fm_kit_job {
     enum fm_tool_mode tool_mode;
     bool parallel_tool_calls; /* the answer may make more than one call */
 
-    size_t dimension; /* numbers of a vector, for a job that embeds; the engine sets it before fm_kit_job_accept */
+    size_t dimension; /* the length of a vector, for a job that embeds; the engine sets it before fm_kit_job_accept */
 
     /*
-     * Empty; the engine fills them, and the kit frees them. An append that fails (they have a maximum) counts as out of
-     * memory when they are sent, and ends the process. An engine that can go on without them checks for that before.
+     * Empty at first; the engine fills these buffers, and the kit frees them. They have a maximum. An append that
+     * failed counts as out of memory when the buffer is sent, and ends the process. An engine that can continue without
+     * the text checks for a failure before.
      */
     struct fm_buf schema_report; /* before fm_kit_job_accept: `schema_report` of job.accepted, a JSON value */
     struct fm_buf schema_error;  /* before fm_kit_job_finish: `schema_error` of job.finished, as text */
 
     /* The engine sets them before fm_kit_job_finish. */
-    char unknown_tool[FM_TOOL_NAME_MAX + 1]; /* a name that the text calls, though no such tool is there; "":
-                                                   none. ASCII; the first, of several */
+    /* the name of the first unknown tool that the text calls, in ASCII; "": none */
+    char unknown_tool[FM_TOOL_NAME_MAX + 1];
     bool speculates;         /* drafted_tokens and accepted_tokens are reported */
     int64_t drafted_tokens;  /* tokens that were guessed ahead */
     int64_t accepted_tokens; /* drafted tokens that became part of the answer */
@@ -341,24 +355,26 @@ struct fm_kit_job {
     struct json_object *params; /* holds the strings */
     struct fm_truncation truncation;
     atomic_bool aborted;
-    struct fm_error fault;           /* code not FM_OK: job.start was wrong, the engine never sees it */
+    /* if `code` is not FM_OK: job.start was wrong, and the engine never sees the job */
+    struct fm_error fault;
     struct fm_text_stream stream;    /* the stream of the text; of all kinds of output if `pieced` */
     struct fm_logprob_queue entries; /* when `logprobs` */
-    struct fm_buf text;              /* of the next job.reasoning, job.delta, or job.tool_delta after a call */
+    /* number of tokens in the next job.reasoning, job.delta, or job.tool_delta after a call */
+    struct fm_buf text;
     bool thinking;                   /* the model is reasoning now */
     bool spoke;                      /* text has begun */
     struct fm_text_stream thought;   /* while `thinking` */
-    bool taken;                      /* fm_kit_take has handed it out; under the kit's lock */
+    bool taken;                      /* fm_kit_take has returned the job; under the kit's lock */
     bool pieced;                     /* fm_kit_job_piece has been called: no token is counted */
     enum fm_piece piece;             /* if `pieced`: the kind of the last piece */
     bool has_usage;                  /* fm_kit_job_usage has filled `usage` */
     struct fm_kit_usage usage;
     int64_t calls;       /* begun so far */
-    size_t embedded;     /* vectors told so far */
-    int64_t delta_ms;    /* when the last delta was sent; 0: none was */
+    size_t embedded;     /* vectors reported so far */
+    int64_t delta_ms;    /* when the last delta was sent; 0: never */
     int64_t event_ms;    /* when the last event was sent */
-    int64_t accepted_us; /* when job.accepted was sent; 0: it was not */
-    int64_t first_us;    /* when the first token came; 0: none did */
+    int64_t accepted_us; /* when job.accepted was sent; 0: never */
+    int64_t first_us;    /* when the first token came; 0: never */
     int64_t input_tokens;
     int64_t cached_tokens;
     int64_t output_tokens;
@@ -367,20 +383,20 @@ struct fm_kit_job {
 };
 
 /*
- * The whole life of an engine program: call it from main, with no other thread running, and return what it returns.
- * `ops` is borrowed. The process is in the sandbox (fm_sandbox_enter) before anything that the front says is read:
- * what the engine must write or connect to, it opens before.
+ * Runs the whole life of an engine program. Call it from main, with no other thread running, and return its result.
+ * `ops` is borrowed. The process enters the sandbox (fm_sandbox_enter) before it reads anything from the front. So the
+ * engine must open before this call whatever it needs to write or to connect to.
  */
 int fm_kit_main(const struct fm_engine_ops *ops, int argc, char *argv[]);
 
-/* True where the job needs an engine that has tools: for new calls, or to understand earlier ones. */
+/* True if the job needs an engine that has tools: for new calls, or to understand earlier calls. */
 bool fm_kit_job_uses_tools(const struct fm_kit_job *job);
 
-/* Whether the value that the job has of a parameter of sampling changes something. Pure. */
+/* Whether the job's value of a sampling parameter changes which tokens are drawn. Pure. */
 bool fm_kit_job_asks(const struct fm_kit_job *job, enum fm_param param);
 
 /*
- * Makes the prompt of a job's messages as they are now. FM_CONTEXT_OVERFLOW when it and `reserve` (at least 1) tokens
+ * Makes the prompt of the job's present messages. FM_CONTEXT_OVERFLOW when the prompt and `reserve` (at least 1) tokens
  * of the answer do not fit into the context.
  */
 typedef enum fm_code fm_kit_job_fit_fn(void *state, size_t reserve, struct fm_error *error);
@@ -395,9 +411,10 @@ FM_MUST_USE enum fm_code fm_kit_job_fit(struct fm_kit_job *job, size_t context_l
                                         void *state, struct fm_error *error);
 
 /*
- * The next job. Engine thread. With `wait` it blocks until there is one, and NULL means that the end has come; without,
- * for an engine that has other jobs, NULL also means that there is none now, or that the next one is repeatable: it and
- * those after it wait until the engine has none. Calls of the front are answered in here.
+ * Returns the next job. Engine thread. With `wait` it blocks until there is a job, and NULL means that the end has
+ * come. Without `wait`, for an engine that has other jobs, NULL also means that there is no job now, or that the next
+ * job is repeatable: this job and the jobs after it wait until the engine has no job. This function also answers
+ * requests of the front.
  */
 struct fm_kit_job *fm_kit_take(struct fm_kit *kit, bool wait);
 
@@ -407,39 +424,39 @@ struct fm_kit_job *fm_kit_take(struct fm_kit *kit, bool wait);
  */
 void fm_kit_finish_aborted(struct fm_kit *kit);
 
-/* Whether fm_kit_take without `wait` would come upon a job: from inside of work that takes long. Engine thread. */
+/* Whether fm_kit_take without `wait` would return a job. Call it during work that takes long. Engine thread. */
 bool fm_kit_job_waits(struct fm_kit *kit);
 
 /* True once this process should end. Any thread, never blocks. */
 bool fm_kit_ending(const struct fm_kit *kit);
 
 /*
- * As fm_kit_take with `wait`, but NULL also comes after `ms` (0: at once), after fm_kit_wake, and when a job that was
- * handed out is aborted: for an engine that looks after its jobs in between. fm_kit_ending tells whether the end has
- * come. Engine thread.
+ * Works as fm_kit_take with `wait`, but also returns NULL after `ms` (0: at once), after fm_kit_wake, and when a job
+ * that the engine has is aborted. It is for an engine that must attend to its jobs meanwhile. fm_kit_ending says
+ * whether the end has come. Engine thread.
  */
 struct fm_kit_job *fm_kit_take_within(struct fm_kit *kit, int64_t ms);
 
-/* Waits as fm_kit_take_within, but takes no job: what comes stays in the mailbox. Engine thread. */
+/* Waits as fm_kit_take_within does, but takes no job: messages stay in the mailbox. Engine thread. */
 void fm_kit_wait(struct fm_kit *kit, int64_t ms);
 
 /*
- * Makes the fm_kit_take_within or fm_kit_wait that waits, or else the next one, return without a job. Any thread, also
- * one of a library; never blocks for long. Nothing happens once the engine has ended.
+ * Makes the waiting call of fm_kit_take_within or fm_kit_wait return without a job; if none waits, the next call. Any
+ * thread, also a thread of a library; never blocks for long. Does nothing after the engine has ended.
  */
 void fm_kit_wake(struct fm_kit *kit);
 
 /*
  * The configuration that the front gives the engine (ENGINE.md, Configuration): a JSON object as text, and the folder
  * of its relative paths; both borrowed, for as long as the process lives. NULL: none. The configuration is removed from
- * the environment, and its memory there is overwritten: so call this first, before any thread runs; every later call
+ * the environment, and its memory there is overwritten. So make the first call before any thread runs; every later call
  * returns the same.
  */
 const char *fm_kit_config(const char **folder);
 
 /*
- * How many ms are left to save the engine's state, after fm_kit_take has told the end; 0: none, as the front is gone or
- * wants nothing saved. Any thread, never blocks.
+ * How many ms are left to save the engine's state, after fm_kit_take has returned NULL at the end; 0: none, because the
+ * front is gone or wants nothing saved. Any thread, never blocks.
  */
 int64_t fm_kit_save_ms(struct fm_kit *kit);
 
@@ -453,33 +470,35 @@ void fm_kit_saved_unusable(struct fm_kit *kit, const char *reason);
 void fm_kit_load_progress(struct fm_kit *kit, double progress);
 
 /*
- * From this call on, frames wait for fm_kit_flush, which writes them all at once: so the frames of one batch wake the
+ * After this call, frames wait for fm_kit_flush, which writes them all at once. So the frames of one batch wake the
  * front once, not once for each job. Between fm_kit_gather and fm_kit_flush there must be no wait, no decode and no
- * fm_kit_take. If a frame does not fit beside the waiting frames (16 KiB), these are sent before. fm_kit_flush may
- * block. Engine thread.
+ * fm_kit_take. If a frame does not fit beside the waiting frames (16 KiB), the waiting frames are sent first.
+ * fm_kit_flush may block. Engine thread.
  */
 void fm_kit_gather(struct fm_kit *kit);
 void fm_kit_flush(struct fm_kit *kit);
 
-/* Writes bytes between two frames as they are: for tests of the front. Any thread. */
+/* Writes bytes between two frames without a header, for tests of the front. Any thread. */
 void fm_kit_write_raw(struct fm_kit *kit, const char *bytes, size_t len);
 
 /*
- * The calls below are for the one thread that works on the job at a time, and may block on output unless it says
- * otherwise.
+ * Only the thread that works on the job may call the functions below. They may block on output, unless their comment
+ * says otherwise.
  */
 
-/* True when the job should stop: asked by the front, or the process ends. Any thread while the job lives; never blocks.
+/*
+ * True when the job should stop, because the front asked for it or the process ends. Any thread while the job lives;
+ * never blocks.
  */
 bool fm_kit_job_aborted(const struct fm_kit_job *job);
 
-/* Sleeps `ms`, less when the job is aborted: returns fm_kit_job_aborted. Writes nothing. */
+/* Sleeps `ms`, or less if the job is aborted. Returns fm_kit_job_aborted. Writes nothing. */
 bool fm_kit_job_sleep(struct fm_kit_job *job, int64_t ms);
 
 /*
- * The prompt fits: sends job.accepted. Call it once, before any call below but fm_kit_job_finish. `input_tokens` may be
- * FM_UNCOUNTED.
- * FM_REASON_NONE: go on. Else finish with this reason: the job only wanted its prompt counted.
+ * Call it when the prompt fits: sends job.accepted. Call it once, before any function below except fm_kit_job_finish.
+ * `input_tokens` may be FM_UNCOUNTED.
+ * FM_REASON_NONE: continue. Otherwise finish with the returned reason: the job only wanted its prompt counted.
  */
 FM_MUST_USE enum fm_reason fm_kit_job_accept(struct fm_kit_job *job, int64_t input_tokens);
 
@@ -497,54 +516,54 @@ void fm_kit_job_progress(struct fm_kit_job *job, int64_t processed, int64_t cach
 bool fm_kit_job_go_on(struct fm_kit_job *job, int64_t processed, int64_t cached);
 
 /*
- * Reports how likely the next token was (copied), before the token itself is told. Its `bytes` are all that it has,
- * whether they turn out to be text or not. It is for jobs with `logprobs`, and harmless for others and after a call.
- * Never blocks; a lack of memory is told with the token.
+ * Reports how likely the next token was, before the token itself is reported; the argument is copied. Its `bytes` are
+ * all bytes of the token, whether they become text or not. For jobs with `logprobs`; harmless for other jobs and after
+ * a call. Never blocks; reporting the token shows a lack of memory.
  */
 void fm_kit_job_logprobs(struct fm_kit_job *job, const struct fm_token_logprobs *token);
 
 /*
- * A token was generated; `bytes` is its text, "" when it has none. Counts it, and sends what text is ready when it is
- * time for a delta; a job.progress instead when there is no text for so long that the front would take the job for
- * stuck (ENGINE.md).
- * FM_REASON_NONE: go on. Else finish with this reason: a stop string, max_tokens, an abort, or out of memory
- * (FM_REASON_ERROR). After a call there is no text any more, so `len` must be 0; else it is FM_REASON_ERROR.
+ * Reports a generated token; `bytes` is its text, "" when it has none. Counts the token, and sends the text that is
+ * ready when it is time for a delta. Sends job.progress instead if there has been no text for so long that the front
+ * would consider the job stuck (ENGINE.md).
+ * FM_REASON_NONE: continue. Otherwise finish with the returned reason: a stop string, max_tokens, an abort, or out of
+ * memory (FM_REASON_ERROR). After a call no text may come, so `len` must be 0; otherwise it returns FM_REASON_ERROR.
  */
 FM_MUST_USE enum fm_reason fm_kit_job_token(struct fm_kit_job *job, const char *bytes, size_t len);
 
 /*
- * What the model thinks, before all text and calls. It is like fm_kit_job_text, except that stop strings do not count
- * in it. From the first token up to the next fm_kit_job_text, call, or token with text, all tokens then count as
- * reasoning. This also holds where `bytes` is "", as with a thought that has just been opened. The thought may go on
- * later, as long as there was no text. FM_REASON_ERROR: out of memory, or after text or a call.
+ * Adds to the model's thought, before all text and calls. Works like fm_kit_job_text, except that stop strings do not
+ * count. All tokens then count as reasoning, from the first token up to the next fm_kit_job_text, call, or token with
+ * text. This is also true if `bytes` is "", as for a thought that was just opened. The thought may continue later,
+ * until there is text. FM_REASON_ERROR: out of memory, or after text or a call.
  */
 FM_MUST_USE enum fm_reason fm_kit_job_reasoning(struct fm_kit_job *job, const char *bytes, size_t len);
 
 /*
- * Text, or after a call a part of its arguments, that the engine held back. It belongs to a token that was told as "",
- * or to the next token that is told as "". Sends nothing: that is done with the next token, call, or the end.
- * FM_REASON_NONE: go on. FM_REASON_STOP: a stop string. FM_REASON_ERROR: out of memory.
+ * Adds text that the engine held back, or, after a call, a part of the call's arguments. It belongs to a token that was
+ * reported with the text "", or to the next such token. Sends nothing: the next token, the next call, or the end sends
+ * it. FM_REASON_NONE: go on. FM_REASON_STOP: a stop string. FM_REASON_ERROR: out of memory.
  */
 FM_MUST_USE enum fm_reason fm_kit_job_text(struct fm_kit_job *job, const char *bytes, size_t len);
 
 /*
- * The answer calls the tool `name`, which must be one of the allowed tools (else the front fails the job). Sends
- * job.tool_call, after the text or the last call's arguments that were held back. Counts no token: report the tokens
- * that spell the name and the marks around it by fm_kit_job_token, with the text "".
+ * Reports that the answer calls the tool `name`. It must be one of the allowed tools; otherwise the front fails the
+ * job. Sends the text or the last call's arguments that were held back, and then job.tool_call. Counts no token: report
+ * the tokens of the name and of the marks around it with fm_kit_job_token and the text "".
  * FM_REASON_NONE: the arguments may follow. FM_REASON_ERROR: out of memory.
  */
 FM_MUST_USE enum fm_reason fm_kit_job_tool_call(struct fm_kit_job *job, const char *name);
 
 /*
- * A token was generated, and `bytes` is its part of the arguments of the last call. It is like fm_kit_job_token, except
- * that stop strings do not count here. FM_REASON_ERROR also when there is no call.
+ * Reports a generated token; `bytes` is its part of the arguments of the last call. Works like fm_kit_job_token, except
+ * that stop strings do not count. Returns FM_REASON_ERROR also when there is no call.
  */
 FM_MUST_USE enum fm_reason fm_kit_job_tool_arguments(struct fm_kit_job *job, const char *bytes, size_t len);
 
 /*
- * More output whose tokens are not counted: it is sent at once, in whole characters, without what may become a stop
- * string (of text alone). Use it in place of fm_kit_job_token, fm_kit_job_text, fm_kit_job_reasoning and
- * fm_kit_job_tool_arguments, never beside them in one job; fm_kit_job_tool_call still begins a call.
+ * Sends output whose tokens are not counted at once, in whole characters. Text that may become a stop string is held
+ * back. Use it in place of fm_kit_job_token, fm_kit_job_text, fm_kit_job_reasoning and fm_kit_job_tool_arguments, never
+ * beside them in one job; fm_kit_job_tool_call still begins a call.
  * FM_REASON_NONE: go on. FM_REASON_STOP: a stop string. FM_REASON_ABORTED. FM_REASON_ERROR: out of memory, arguments
  * without a call, anything after a refusal; or, unless the engine says `any_order`, reasoning after text or calls, or
  * text after calls.
@@ -553,19 +572,17 @@ FM_MUST_USE enum fm_reason fm_kit_job_piece(struct fm_kit_job *job, enum fm_piec
 
 /*
  * Reports a state that the engine wants back with this answer; it then comes in fm_message.states. UTF-8, at least 1
- * byte. It belongs to the reasoning that came last. FM_REASON_NONE: go on. FM_REASON_ERROR: out of memory.
+ * byte. The state belongs to the last reasoning before it. FM_REASON_NONE: go on. FM_REASON_ERROR: out of memory.
  */
 FM_MUST_USE enum fm_reason fm_kit_job_state(struct fm_kit_job *job, const char *text, size_t len);
 
 /*
- * Takes back all output, for the reason `error`: the answer is made anew, with another fm_kit_job_accept. Call it only
- * for a job that is `restartable`, and after fm_kit_job_accept. False: out of memory.
+ * Takes back all output, for the reason `error`. The answer is then made again, with another fm_kit_job_accept. Call it
+ * only for a job that is `restartable`, and after fm_kit_job_accept. False: out of memory.
  */
 FM_MUST_USE bool fm_kit_job_restart(struct fm_kit_job *job, const struct fm_error *error);
 
-/*
- * The counts that job.finished reports, in place of those that the kit has counted. Call it before fm_kit_job_finish.
- */
+/* Sets the counts that job.finished reports in place of the kit's own counts. Call it before fm_kit_job_finish. */
 void fm_kit_job_usage(struct fm_kit_job *job, const struct fm_kit_usage *usage);
 
 /*
@@ -576,14 +593,14 @@ void fm_kit_job_usage(struct fm_kit_job *job, const struct fm_kit_usage *usage);
 FM_MUST_USE enum fm_reason fm_kit_job_embedding(struct fm_kit_job *job, float *values, struct fm_error *error);
 
 /*
- * A stop string has cut the text. One that has a format is not whole then, and there is nothing to check:
- * fm_kit_job_finish puts it into schema_error. Never blocks.
+ * True if a stop string has cut the text. A text with a format is then incomplete and can't be checked;
+ * fm_kit_job_finish says so in schema_error. Never blocks.
  */
 bool fm_kit_job_cut(const struct fm_kit_job *job);
 
 /*
- * The end: sends the text that was held back and job.finished, and frees the job. `error` goes with FM_REASON_ERROR
- * alone; NULL stands for out of memory.
+ * Ends the job: sends the text that was held back and job.finished, and frees the job. `error` is only for
+ * FM_REASON_ERROR; NULL means out of memory.
  */
 void fm_kit_job_finish(struct fm_kit_job *job, enum fm_reason reason, const struct fm_error *error);
 

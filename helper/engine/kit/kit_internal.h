@@ -1,6 +1,4 @@
-/*
- * The parts of a program's life that the kit's files share: the mailbox, the end, the output. Only they include this.
- */
+/* Declarations that the kit's files share: the mailbox, the end, the output. Only these files include this header. */
 #ifndef FM_ENGINE_KIT_INTERNAL_H
 #define FM_ENGINE_KIT_INTERNAL_H
 
@@ -18,9 +16,9 @@ enum fm_item_kind { FM_ITEM_INITIALIZE, FM_ITEM_AVAILABLE, FM_ITEM_LOAD, FM_ITEM
 struct fm_item {
     struct fm_item *next;
     enum fm_item_kind kind;
-    struct fm_kit_job *job;     /* FM_ITEM_JOB; it is on kit->jobs too */
-    struct json_object *params; /* FM_ITEM_INITIALIZE and FM_ITEM_LOAD; owned; else NULL */
-    struct fm_rpc_id id;        /* all but FM_ITEM_JOB */
+    struct fm_kit_job *job;     /* of FM_ITEM_JOB; the job is on kit->jobs too */
+    struct json_object *params; /* of FM_ITEM_INITIALIZE and FM_ITEM_LOAD; owned; otherwise NULL */
+    struct fm_rpc_id id;        /* of all kinds except FM_ITEM_JOB */
     enum fm_rpc_error code;     /* FM_ITEM_FAULT */
     char detail[192];           /* FM_ITEM_FAULT */
 };
@@ -28,25 +26,25 @@ struct fm_item {
 struct fm_kit {
     const struct fm_engine_ops *ops;
     struct fm_sandbox sandbox;
-    int wire;      /* frames go out here */
+    int wire;      /* frames are written here */
     int end_fd;    /* readable: a signal came, or the parent died */
     int wake_read; /* readable: fm_kit_end was called */
     int wake_write;
 
-    pthread_mutex_t output_lock; /* may be held while `lock` is taken, never the other way round */
+    pthread_mutex_t output_lock; /* a thread that holds it may take `lock`, but not the other way round */
     struct fm_buf frame;         /* under output_lock */
     struct fm_buf gathered;      /* frames that wait for fm_kit_flush; under output_lock */
     bool gathers;                /* under output_lock */
 
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* an item, an abort, the end, a wake */
+    pthread_cond_t changed; /* signalled for an item, an abort, the end, or a wake */
     struct fm_item *first;  /* the mailbox, under lock */
     struct fm_item **last;
     struct fm_kit_job *jobs; /* all jobs that exist; the list is under lock */
     bool woken;              /* fm_kit_wake was called, or a job that the engine has was aborted; under lock */
     atomic_bool ending;      /* written under lock */
     int status;              /* the exit status; under lock */
-    int64_t save_until_ms;   /* until then the front lets the engine save its state; 0: it does not. Under lock */
+    int64_t save_until_ms;   /* the front lets the engine save its state until then; 0: it does not. Under lock */
 
     bool initialized; /* engine thread */
     bool loaded;      /* engine thread */
@@ -57,8 +55,11 @@ struct fm_kit {
     char input[64 * 1024];     /* reader */
 };
 
-/* Wakes an engine that waits for something else (fm_engine_ops.wake). Under the lock, which fm_kit_main takes once more
- * before it returns: after that the engine's `ops` and state may be gone, and this does nothing. */
+/*
+ * Wakes an engine that waits for something else (fm_engine_ops.wake). Call it under the lock. fm_kit_main takes the
+ * lock once more before it returns; after that, the engine's `ops` and state may be gone, and this function does
+ * nothing.
+ */
 static inline void fm_kit_tell(const struct fm_kit *kit) {
     if (!kit->over && kit->ops->wake) {
         kit->ops->wake(kit->ops->state);
@@ -73,8 +74,10 @@ void fm_kit_end(struct fm_kit *kit, int status);
 /* Ends the process at the front's request: before the end the engine may save its state for `save_ms`. */
 void fm_kit_end_saved(struct fm_kit *kit, int64_t save_ms);
 
-/* The exit status: that of the first call, or 0 without one. The process ends with it, so fm_kit_tell does nothing from
- * here on. Any thread. */
+/*
+ * The exit status of the process: the status of the first fm_kit_end, or 0 if there was none. After this call
+ * fm_kit_tell does nothing. Any thread.
+ */
 int fm_kit_end_status(struct fm_kit *kit);
 
 /* ---- mailbox.c ---- */
@@ -103,17 +106,20 @@ void fm_mailbox_free_item(struct fm_item *item);
 
 /* ---- describe.c ---- */
 
-/* Members that describe the engine: those of a reply, or with `file` those of the file fm-engine-NAME.json. */
+/*
+ * Writes the members that describe the engine: the members of a reply, or, with `file`, of the file
+ * fm-engine-NAME.json.
+ */
 void fm_describe_write(const struct fm_engine_ops *ops, bool file, struct fm_json_writer *w);
 
-/* Prints the file fm-engine-NAME.json. 0, or the status to exit with. */
+/* Prints the file fm-engine-NAME.json. Returns 0, or the status to exit with. */
 int fm_describe_print(const struct fm_engine_ops *ops);
 
 /* ---- admit.c ---- */
 
 /*
- * Whether the engine can do the job once it is loaded; `images`: it sees images. FM_INVALID_REQUEST, with the param.
- * Pure.
+ * Checks whether the engine can do the job once it is loaded; `images`: the model sees images. FM_INVALID_REQUEST names
+ * the param. Pure.
  */
 FM_MUST_USE enum fm_code fm_admit_check(const struct fm_engine_ops *ops, bool images, struct fm_kit_job *job,
                                         struct fm_error *error);
@@ -126,19 +132,19 @@ void *fm_reader(void *kit);
 /* ---- output.c ---- */
 
 /*
- * fm_output_notification or fm_output_result takes output_lock and opens a message; write its value, then call
- * fm_output_send: it closes, writes (may block) and unlocks. False when out of memory. If the front is gone, the end
- * begins, and the message counts as sent.
+ * fm_output_notification or fm_output_result takes output_lock and opens a message. Write its value, and then call
+ * fm_output_send, which closes the message, writes it (may block) and unlocks. False when out of memory. If the front
+ * is gone, the end begins, and the message counts as sent.
  */
 FM_MUST_USE bool fm_output_init(struct fm_kit *kit);
 struct fm_json_writer fm_output_notification(struct fm_kit *kit, const char *method);
 struct fm_json_writer fm_output_result(struct fm_kit *kit, const struct fm_rpc_id *id);
 FM_MUST_USE bool fm_output_send(struct fm_kit *kit);
 
-/* As fm_output_send, for messages that the front must get: out of memory ends the process. */
+/* Works as fm_output_send, for messages that the front must get: out of memory ends the process. */
 void fm_output_send_or_end(struct fm_kit *kit);
 
-/* A JSON-RPC error reply. */
+/* Sends a JSON-RPC error reply. */
 void fm_output_fault(struct fm_kit *kit, const struct fm_rpc_id *id, enum fm_rpc_error code, const char *detail);
 
 /* {"code","detail","param"?} */
@@ -146,8 +152,10 @@ void fm_output_error_value(struct fm_json_writer *w, const struct fm_error *erro
 
 /* ---- job.c ---- */
 
-/* A job made from job.start's `params`, whose reference it takes over on success. If they are wrong, job->fault says
- * how. NULL: out of memory. */
+/*
+ * Makes a job from job.start's `params`; on success it takes over their reference. If the params are wrong, job->fault
+ * says why. NULL: out of memory.
+ */
 struct fm_kit_job *fm_kit_job_new(struct fm_kit *kit, int64_t id, struct json_object *params);
 
 /* Frees a job that is on no list. */

@@ -1,8 +1,8 @@
 /*
  * The life of an engine program. Three threads: the engine thread waits for the mailbox and calls the engine's ops;
- * the reader (reader.c) fills the mailbox; the watch waits for the end and sees to it that it comes in time. main waits
- * for the engine thread, whose stack does not depend on the host's limits as main's does. The kit is never freed: the
- * reader may sit in read() when main returns.
+ * the reader (reader.c) fills the mailbox; the watch waits for the end and makes sure that the process ends in time.
+ * main waits for the engine thread. The stack of the engine thread does not depend on the host's limits, as main's
+ * stack does. The kit is never freed, because the reader may be inside read() when main returns.
  */
 #include "base/clock.h"
 #include "base/file.h"
@@ -22,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SAVED_END_MS 200 /* from the last moment that the state may be saved in to the end */
+#define SAVED_END_MS 200 /* ms between the last moment for saving the state and the end */
 
 static struct fm_kit the_kit;
 
@@ -84,7 +84,7 @@ static void answer_initialize(struct fm_kit *kit, const struct fm_item *item) {
         return;
     }
     fm_log_init(ops->name, level);
-    if (getenv("FM_ENGINE_LOG_PREFIX")) { /* fm-proxy sessions sets it */
+    if (getenv("FM_ENGINE_LOG_PREFIX")) { /* fm-proxy sessions sets this variable */
         fm_log_use_prefix(getenv("FM_ENGINE_LOG_PREFIX"));
     }
     kit->initialized = true;
@@ -114,7 +114,7 @@ static void answer_initialize(struct fm_kit *kit, const struct fm_item *item) {
     fm_output_send_or_end(kit);
 }
 
-/* The path or null that the member `name` is. */
+/* The path in the member `name`, which may be null. */
 static enum fm_code read_path(struct json_object *params, const char *name, const char **path, struct fm_error *error) {
     struct json_object *value = NULL;
     json_object_object_get_ex(params, name, &value);
@@ -125,7 +125,7 @@ static enum fm_code read_path(struct json_object *params, const char *name, cons
 
 /*
  * Refuses a file that the front could read and the engine can't, because the engine has fewer rights. The engine's
- * `load` reports whatever else is wrong with the file.
+ * `load` reports other faults of the file.
  */
 static enum fm_code check_access(const char *path, struct fm_error *error) {
     int failure = path ? fm_file_check_readable(path) : 0;
@@ -144,14 +144,14 @@ static enum fm_code check_access(const char *path, struct fm_error *error) {
     return FM_OK;
 }
 
-/* The member `name` of `saved`, a whole number; `otherwise` without one. */
+/* The member `name` of `saved`, a whole number; `otherwise` if there is none. */
 static int64_t saved_number(struct json_object *saved, const char *name, int64_t otherwise) {
     struct json_object *value = NULL;
     json_object_object_get_ex(saved, name, &value);
     return json_object_is_type(value, json_type_int) ? json_object_get_int64(value) : otherwise;
 }
 
-/* Notes the descriptors of saved state that the front gave this process, if the engine has a use for them. */
+/* Notes the descriptors for saved state that the front gave this process, if the engine can save its state. */
 static void read_saved(const struct fm_kit *kit, struct json_object *params, struct fm_model_files *files) {
     struct json_object *saved = NULL;
     json_object_object_get_ex(params, "saved", &saved);
@@ -316,7 +316,7 @@ void fm_kit_gpu_wish(struct fm_gpu_wish *wish) {
     wish->layers = wanted && strcmp(how, "auto") != 0 ? strtoll(how, NULL, 10) : -1;
 }
 
-/* The job, if the engine should see it; else it is finished here. */
+/* Returns the job if the engine should see it; otherwise finishes it. */
 static struct fm_kit_job *admit(struct fm_kit *kit, struct fm_kit_job *job) {
     if (job->fault.code == FM_OK && !kit->loaded) {
         (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "job.start came before a model was loaded");
@@ -338,7 +338,7 @@ static struct fm_kit_job *admit(struct fm_kit *kit, struct fm_kit_job *job) {
     return job;
 }
 
-/* Deals with one item. A job for the engine is returned. */
+/* Handles one item. Returns a job for the engine. */
 static struct fm_kit_job *take_item(struct fm_kit *kit, struct fm_item *item) {
     struct fm_kit_job *job = NULL;
     switch (item->kind) {

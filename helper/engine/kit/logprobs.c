@@ -1,4 +1,4 @@
-/* A queue of tokens with their log probabilities: it is cut where the text is sent, token by token. */
+/* A queue of tokens with their log probabilities. When text is sent, the entries of its tokens are cut off. */
 #include "engine/kit/logprobs.h"
 
 #include <math.h>
@@ -11,8 +11,8 @@ struct fm_logprob_entry {
     size_t len;    /* bytes of the token */
     size_t pushed; /* how many of its bytes were pushed */
     size_t start;  /* where its text begins, counted from the beginning of all text */
-    size_t carry;  /* bytes of a character that began in tokens before it */
-    size_t record; /* bytes that it takes in queue->records: its text, then its other members as JSON */
+    size_t carry;  /* bytes that complete a character of earlier tokens */
+    size_t record; /* bytes of the entry in queue->records: its text, then its other members as JSON */
     size_t values; /* how many JSON values it has */
 };
 
@@ -98,7 +98,7 @@ static size_t take_token_bytes(struct fm_logprob_queue *queue, size_t len, const
     struct fm_logprob_entry *entries = entries_of(queue);
     if (queue->begun == 0 || entries[queue->begun - 1].pushed == entries[queue->begun - 1].len) {
         if (queue->begun == count_of(queue)) {
-            return len; /* these bytes belong to no token that was added */
+            return len; /* these bytes do not belong to an added token */
         }
         entries[queue->begun].start = queue->given + out->len + stream->held.len;
         entries[queue->begun].carry = stream->partial_len;
@@ -150,7 +150,7 @@ struct fm_logprob_cut fm_logprob_queue_cut(const struct fm_logprob_queue *queue,
     return !full && (all || at_border(queue, stream)) ? (struct fm_logprob_cut){.len = out->len, .count = i} : cut;
 }
 
-/* How many bytes of the entry `i` are in a text that ends at `end`: fewer than all if a stop string cut it. */
+/* How many bytes of the entry `i` are in a text that ends at `end`. A stop string may have cut some of them. */
 static size_t kept_of(const struct fm_logprob_queue *queue, size_t i, size_t end) {
     const struct fm_logprob_entry *entry = &entries_of(queue)[i];
     bool ends_before = i + 1 < queue->begun && entries_of(queue)[i + 1].start <= end;

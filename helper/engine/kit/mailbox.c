@@ -17,7 +17,7 @@ void fm_mailbox_post(struct fm_kit *kit, struct fm_item *item) {
     if (item->job) {
         item->job->next = kit->jobs;
         kit->jobs = item->job;
-        /* fm_kit_end raises the flags of the jobs that exist then: this job came later */
+        /* fm_kit_end raised the flags of the jobs that existed then; this job came later */
         atomic_store(&item->job->aborted, atomic_load(&kit->ending));
     }
     pthread_cond_broadcast(&kit->changed);
@@ -42,7 +42,7 @@ static struct fm_item *first_ready(const struct fm_kit *kit, enum fm_mailbox_wai
     return repeatable && beside ? NULL : item;
 }
 
-/* Under the lock, which is released while this waits. False: there is no reason to wait any more. */
+/* Call it under the lock, which is released during the wait. False: there is no reason to wait any more. */
 static bool wait_on(struct fm_kit *kit, enum fm_mailbox_wait wait, int64_t until_ms) {
     if (wait == FM_WAIT_NOT || fm_kit_ending(kit)) {
         return false;

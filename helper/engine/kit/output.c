@@ -2,13 +2,15 @@
 #include "engine/kit/kit_internal.h"
 #include "base/platform.h"
 
-/* Stays allocated, and is enough for every message except a long delta: so job.finished needs no memory. */
+/*
+ * This much stays allocated. It is enough for every message except a long delta, so job.finished needs no new memory.
+ */
 #define OUTPUT_ROOM 8192u
 
-/* A larger allocation is given back after its frame. */
+/* A larger allocation is freed after its frame. */
 #define OUTPUT_KEEP (256u * 1024u)
 
-#define OUTPUT_MAX (FM_FRAME_BODY_MAX + 64u) /* the header's room comes on top */
+#define OUTPUT_MAX (FM_FRAME_BODY_MAX + 64u) /* the room for the header is added to this */
 
 /* At most this many bytes are gathered: a delta has a few hundred. */
 #define GATHERED_MAX 16384u
@@ -31,7 +33,7 @@ static void write_gathered(struct fm_kit *kit) {
     fm_buf_reset(&kit->gathered);
 }
 
-/* Sends to the front, or adds to what the next flush sends. */
+/* Sends bytes to the front, or adds them to the bytes that the next flush sends. */
 static void put_bytes(struct fm_kit *kit, const char *bytes, size_t len) {
     if (kit->gathered.len + len > GATHERED_MAX) {
         write_gathered(kit);

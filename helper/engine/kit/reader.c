@@ -55,7 +55,7 @@ static void on_initialize(struct fm_kit *kit, const struct fm_rpc_message *messa
 }
 
 static void on_available(struct fm_kit *kit, const struct fm_rpc_message *message, struct json_object *root) {
-    (void)root; /* its params have no meaning */
+    (void)root; /* the params of this message have no meaning */
     struct fm_item *item = new_item(kit, FM_ITEM_AVAILABLE);
     if (item) {
         item->id = message->id;
@@ -67,7 +67,7 @@ static void on_load(struct fm_kit *kit, const struct fm_rpc_message *message, st
     post_call(kit, FM_ITEM_LOAD, message, root);
 }
 
-/* The job's id. False when the message has none, so that nothing could be answered either. */
+/* Reads the job's id. False when the message has no id, so that no answer is possible either. */
 static bool job_id(const struct fm_rpc_message *message, int64_t *id) {
     struct json_object *value = NULL;
     json_object_object_get_ex(message->params, "job", &value);

@@ -1,4 +1,7 @@
-/* Token bytes into whole UTF-8 text: characters are completed, and what may become a stop string is held back. */
+/*
+ * Turns the bytes of tokens into whole UTF-8 text: completes characters, and holds back text that may become a stop
+ * string.
+ */
 #include "engine/kit/text_stream.h"
 #include "base/utf8.h"
 

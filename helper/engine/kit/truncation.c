@@ -1,12 +1,13 @@
 /*
  * Which turns of a conversation can be left out, and how many: ENGINE.md, Prompts.
  *
- * A turn is a message of the user and what follows it, up to the next; so the rest begins as a conversation does, which
- * some chat templates require. If a call and its output are in different turns, these turns stay or are left out
- * together.
+ * A turn is a message of the user and all messages up to the next message of the user. So the messages that stay begin
+ * as a conversation does, which some chat templates require. If a call and its output are in different turns, these
+ * turns stay or are left out together.
  *
  * Prompts of long conversations are costly to make. So the search begins with the newest turns and doubles the number
- * that it adds: most prompts that it tries are about as long as the one that fits, however long the conversation is.
+ * of turns that it adds. Most prompts that it tries are then about as long as the prompt that fits, however long the
+ * conversation is.
  */
 #include "engine/kit/job_read.h"
 
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A share of the context that is kept free for the answer, if turns are left out anyway. */
+/* The part of the context that stays free for the answer, if turns are left out. */
 #define RESERVE_SHARE 8
 
 enum fm_code fm_kit_job_read_truncation(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
@@ -42,7 +43,7 @@ static bool note_calls(struct json_object *ids, const struct fm_message *message
 
 /*
  * Finds messages that must not be separated: the sum of closed[0..i] is 0 if no call before the message i has its
- * output in it or after it. `closed` has count + 1 entries, all 0. False when out of memory.
+ * output in the message i or after it. `closed` has count + 1 entries, all 0. False when out of memory.
  */
 static bool close_calls(const struct fm_truncation *truncation, size_t *closed) {
     struct json_object *ids = json_object_new_object();
@@ -119,8 +120,8 @@ static void leave_out(struct fm_kit_job *job, size_t turns) {
 }
 
 /*
- * Leaves out more turns than necessary if many remain: up to a quarter of these. The next prompts of this conversation
- * then begin like this one and find it in the cache, until as many turns have been added.
+ * If many turns remain, leaves out more turns than necessary: up to a quarter of the remaining turns. The next prompts
+ * of this conversation then begin like this one and find it in the cache, until as many turns have been added.
  */
 static size_t round_up(size_t turns, size_t all) {
     size_t unit = 1;
@@ -130,7 +131,7 @@ static size_t round_up(size_t turns, size_t all) {
     return (turns + unit - 1) / unit * unit;
 }
 
-/* Leaves out as few turns as `reserve` needs, rounded up; all, if that is not enough. */
+/* Leaves out as few turns as `reserve` needs, rounded up, or all turns if that is not enough. */
 static enum fm_code leave_out_some(struct fm_kit_job *job, size_t reserve, fm_kit_job_fit_fn *fit, void *state,
                                    struct fm_error *error) {
     size_t all = job->truncation.cut_count;
@@ -180,7 +181,8 @@ enum fm_code fm_kit_job_fit(struct fm_kit_job *job, size_t context_length, fm_ki
     if (code == FM_CONTEXT_OVERFLOW && job->truncation.cut_count > 0) {
         code = leave_out_some(job, reserve, fit, state, error);
     }
-    if (code == FM_CONTEXT_OVERFLOW && reserve > 1) { /* the rest has to stay: room for one token is better than none */
+    /* no more turns can be left out: room for one token is better than none */
+    if (code == FM_CONTEXT_OVERFLOW && reserve > 1) {
         code = fit(state, 1, error);
     }
     return code;

@@ -154,7 +154,7 @@ static enum fm_reason tell_thought(struct fm_llama_answer *answer) {
     return reason;
 }
 
-/* Whether the bytes that its parser holds may become text. */
+/* Whether the bytes that the thought's parser holds may become text. */
 static bool may_be_text(const struct fm_thought_parser *thought) {
     return thought->state == FM_THOUGHT_AT_START || (thought->state == FM_THOUGHT_AFTER && thought->held_len > 0);
 }

@@ -16,10 +16,12 @@ struct fm_llama_answer {
     const struct llama_vocab *vocab;  /* borrowed */
     struct fm_guide guide;            /* owned; its grammar begins where the thought ends */
     struct fm_thought_parser thought; /* reads the answer first */
-    llama_token thought_marks[2];     /* the marks that are one token; else LLAMA_TOKEN_NULL */
-    struct fm_held_logprobs held;     /* of tokens that may still turn out to be text */
+    /* for each mark, its token if the mark is one token; otherwise LLAMA_TOKEN_NULL */
+    llama_token thought_marks[2];
+    struct fm_held_logprobs held;     /* log probabilities of tokens that may still become text */
     struct fm_buf piece;              /* bytes of the last token that was read */
-    bool replays;                     /* held tokens are passed on now; their log probabilities were passed on before */
+    /* held tokens are being passed on; their log probabilities were passed on before */
+    bool replays;
     bool callable;                    /* the answer may call tools: `parser` splits it into text and calls */
     struct fm_tool_parser parser;
     const float *logits;   /* the logits for the next token, drawn or forced; for log probabilities; borrowed */
@@ -27,34 +29,36 @@ struct fm_llama_answer {
 };
 
 /*
- * The answer to `job`, which must outlive it. Without thought, guide and calls until they are set. Allocates nothing.
+ * Makes the answer to `job`, which must outlive the answer. The answer has no thought, guide and calls until they are
+ * set. Allocates nothing.
  */
 void fm_llama_answer_init(struct fm_llama_answer *answer, struct fm_kit_job *job, const struct llama_vocab *vocab);
 void fm_llama_answer_free(struct fm_llama_answer *answer);
 
-/* The model thinks in this form, which must outlive the answer, and the answer begins in `state`. */
+/* Sets the form in which the model thinks, which must outlive the answer, and the state in which the answer begins. */
 void fm_llama_answer_think(struct fm_llama_answer *answer, const struct fm_thought_form *form,
                            enum fm_thought_state state);
 
-/* The text has not begun: a thought may come, or has begun. */
+/* True if the text has not begun: a thought may come, or has begun. */
 bool fm_llama_answer_is_thinking(const struct fm_llama_answer *answer);
 
-/* A thought is open. */
+/* True if a thought is open. */
 bool fm_llama_answer_is_inside(const struct fm_llama_answer *answer);
 
 /*
- * Whether `token` is the mark of a thought in the middle of a text. It is not a part of the text, and no grammar gets
- * it. What follows is still text: a thought there can't be told from a text about thoughts.
+ * Whether `token` is the mark of a thought in the middle of a text. Such a mark is not a part of the text, and no
+ * grammar gets it. The tokens after it are still text: a thought there can't be distinguished from a text about
+ * thoughts.
  */
 bool fm_llama_answer_drops(const struct fm_llama_answer *answer, llama_token token);
 
-/* The bytes of `token` into ->piece, of a control token too. False: out of memory. */
+/* Reads the bytes of `token`, also of a control token, into ->piece. False: out of memory. */
 FM_MUST_USE bool fm_llama_answer_read(struct fm_llama_answer *answer, llama_token token);
 
 /*
- * Adds `token` to the answer and passes it on to the job. Its text is that of the vocabulary, but empty for a control
- * token that is not a part of a thought's mark or of a call, and if fm_llama_answer_drops is true. FM_REASON_NONE: go
- * on.
+ * Adds `token` to the answer and passes it on to the job. The token's text is its text in the vocabulary. The text is
+ * empty for a control token that is not a part of a thought's mark or of a call, and if fm_llama_answer_drops is true.
+ * FM_REASON_NONE: continue.
  */
 FM_MUST_USE enum fm_reason fm_llama_answer_add(struct fm_llama_answer *answer, llama_token token);
 

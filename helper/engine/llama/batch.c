@@ -98,7 +98,7 @@ static bool make_span_batch(struct span_batch *room, llama_seq_id id, size_t cou
     return true;
 }
 
-/* Takes `count` of the `of` places of a span, beginning with the place `from`. */
+/* Fills the batch with `count` of the `of` places of a span, from the place `from` on. */
 static void cut_span(struct span_batch *room, size_t from, size_t count, size_t of, size_t rows, float *states,
                      size_t width) {
     for (size_t row = 0; row < rows; row++) {

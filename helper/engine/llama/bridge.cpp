@@ -28,8 +28,8 @@ struct fm_templates {
 };
 
 /*
- * What an exception says, as one short line, without memory of its own. A template's has several lines: where it was,
- * its source there, an arrow below that, and last "Error: " and the reason.
+ * What an exception says, as one short line, without memory of its own. The text of a template's exception has several
+ * lines: the place, the source there, an arrow below it, and at last "Error: " and the reason.
  */
 template <size_t Size> static void describe(const std::exception &e, char (&line)[Size]) noexcept {
     static const char mark[] = "\nError: ";
@@ -62,7 +62,7 @@ template <typename Body> static fm_code guarded(fm_error *error, fm_code code, c
 
 /* ---- the prompt ---- */
 
-/* The keys that templates have for a thought. None reads two of them. */
+/* The keys that templates use for a thought. No template reads two of them. */
 static const char *const thought_keys[] = {"reasoning_content", "reasoning", "thinking"};
 
 static void add_thought(const fm_chat_message &from, bool parts, common_json &message) {
@@ -101,7 +101,7 @@ static common_json message_of(const fm_chat_message &from, bool objects) {
     return made;
 }
 
-/* Some templates have another name for them than `tools`, and want JSON text. */
+/* Some templates have another name than `tools` for the tools, and want JSON text. */
 static void set_tools(const fm_chat &chat, bool by_name, autoparser::generation_params &params) {
     std::vector<common_chat_tool> tools;
     for (size_t i = 0; i < chat.tool_count; i++) {
@@ -115,7 +115,7 @@ static void set_tools(const fm_chat &chat, bool by_name, autoparser::generation_
     }
 }
 
-/* What a template may say of today, as llama.cpp has it. */
+/* The present date and time for templates, in llama.cpp's form. */
 static void set_date(common_json &said) {
     static const char *const dates[][2] = {{"datetime", "%b %d %Y"}, {"date_string", "%d %b %Y"}};
     const std::time_t now = std::time(nullptr);
@@ -129,7 +129,7 @@ static void set_date(common_json &said) {
     }
 }
 
-/* Each family of models has its own name for it; a template does not read those that it does not know. */
+/* Each family of models has its own name for this setting. A template ignores the names that it does not know. */
 static void set_thinking(const fm_chat &chat, common_json &said) {
     bool on = chat.thinking != FM_CHAT_THINKING_OFF;
     if (chat.thinking != FM_CHAT_THINKING_DEFAULT) {
@@ -149,7 +149,7 @@ static bool has_text_and_call(const fm_chat_message &message) {
     return message.content_len > 0 && message.call_count > 0;
 }
 
-/* `beside`: a thought may stand in a message that has a text and a call. */
+/* `beside`: a message with a text and a call may also have a thought. */
 static std::string render(const fm_templates &templates, const fm_chat &chat, bool parts, bool beside) {
     const bool tools = chat.tool_count > 0 && templates.with_tools;
     const common_chat_template &chosen = tools ? *templates.with_tools : *templates.usual;
@@ -172,12 +172,12 @@ static std::string render(const fm_templates &templates, const fm_chat &chat, bo
     set_thinking(chat, params.extra_context);
     set_tools(chat, chosen.caps.supports_tools, params);
     if (parts) {
-        params.extra_context["messages"] = params.messages; /* as they are: llama.cpp would make texts of such lists */
+        params.extra_context["messages"] = params.messages; /* unchanged: llama.cpp would turn such lists into texts */
     }
     return common_chat_template_direct_apply(chosen, params);
 }
 
-/* Some templates refuse a thought beside a text and a call: there the text counts. */
+/* Some templates refuse a thought beside a text and a call: then the thought is left out. */
 static std::string render_any(const fm_templates &templates, const fm_chat &chat) {
     try {
         return render(templates, chat, templates.parts, true);
@@ -212,7 +212,7 @@ extern "C" fm_code fm_templates_apply(const fm_templates *templates, const fm_ch
 
 /* ---- the templates ---- */
 
-/* A template shows a thought in a list of parts, and with no key. */
+/* Whether the template shows a thought in a list of parts, but under none of the keys. */
 static bool takes_parts(const fm_templates &templates) {
     static const char thought[] = "fm_thought";
     static const char text[] = "fm_text";
@@ -249,7 +249,7 @@ static std::unique_ptr<common_chat_template> parse(const llama_vocab *vocab, con
                                                                    piece(llama_vocab_eos(vocab)));
 }
 
-/* llama.cpp chooses which template of the model's it is. */
+/* llama.cpp chooses among the templates of the model. */
 static common_chat_templates_ptr choose(const llama_model *model, const char *source, bool *replaced) {
     try {
         auto chosen = common_chat_templates_init(model, source ? source : "");
@@ -307,7 +307,7 @@ extern "C" fm_code fm_tokenize(const llama_vocab *vocab, const char *text, size_
 
 extern "C" fm_code fm_fit_layers(const char *path, const llama_context_params *context, llama_model_params *params,
                                  fm_error *error) {
-    static std::vector<float> split; /* llama.cpp reads them when the model is loaded */
+    static std::vector<float> split; /* llama.cpp reads these while the model is loaded */
     static std::vector<llama_model_tensor_buft_override> overrides;
     return guarded(error, FM_UNAVAILABLE, "the memory of the GPU can't be measured", [&]() {
         common_log_set_verbosity_thold(-1);

@@ -25,9 +25,9 @@ struct llama_vocab;
 struct fm_templates;
 
 /*
- * Reads the chat template out of `model`, which must outlive the result. One that is missing or broken is replaced by
- * ChatML, as llama.cpp does, and `*replaced` is set. If `source` is not NULL, it is used instead; if it is broken, that
- * is FM_UNAVAILABLE. Free with fm_templates_free, which accepts NULL.
+ * Reads the chat template out of `model`, which must outlive the result. If the template is missing or broken, ChatML
+ * replaces it, as in llama.cpp, and `*replaced` is set. If `source` is not NULL, it is used instead of the model's
+ * template; FM_UNAVAILABLE if `source` is broken. Free with fm_templates_free, which accepts NULL.
  */
 FM_MUST_USE enum fm_code fm_templates_load(const struct llama_model *model, const char *source,
                                            struct fm_templates **templates, bool *replaced, struct fm_error *error);
@@ -49,7 +49,7 @@ FM_MUST_USE enum fm_code fm_tokenize(const struct llama_vocab *vocab, const char
                                      struct fm_error *error);
 
 /*
- * Sets in `params`, which are otherwise the defaults, how much of the model in `path` goes to the GPUs so that it fits
+ * Sets in `params`, which otherwise have the defaults, how much of the model in `path` the GPUs take. It must fit
  * beside a context of `context`, with some room left. The memory that `params` points to then lives as long as the
  * process, so call it once. FM_UNAVAILABLE when nothing fits, or when the model can't be loaded.
  */
@@ -65,8 +65,8 @@ FM_MUST_USE enum fm_code fm_fit_layers(const char *path, const struct llama_cont
 int32_t fm_compute(struct llama_context *context, const struct llama_batch *batch, bool encode, struct fm_error *error);
 
 /*
- * Cores of this machine that are worth a thread for arithmetic, at least 1: hyper-threads counted once, slow cores not
- * at all. fm_processors says which of them this process may use.
+ * The number of cores of this machine that are worth a thread for arithmetic, at least 1. Hyper-threads of a core count
+ * once, slow cores do not count. fm_processors says how many processors this process may use.
  */
 int fm_math_cores(void);
 

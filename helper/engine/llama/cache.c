@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SWAP_COST 256 /* this many tokens can be moved in the time that one is computed, or fewer */
-#define STAYS_MIN 256 /* tokens of the last conversation: fewer come back within a millisecond or two */
+#define SWAP_COST 256 /* at most this many tokens can be moved in the time of computing one token */
+#define STAYS_MIN 256 /* tokens of the last conversation; fewer tokens can be moved back within a millisecond or two */
 
 #define LOST_MAX                                                                                                       \
-    16 /* tokens that a conversation may lose as it goes on: computed again at once, where they are wanted */
+    16 /* tokens that a conversation may lose when it is continued; they are quickly computed again if needed */
 
 static bool init_cached(struct fm_cache *cache, size_t index) {
     struct fm_cached *cached = &cache->list[index];
@@ -64,7 +64,7 @@ llama_pos fm_cached_position(const struct fm_cached *cached, size_t count) {
     return position;
 }
 
-/* `count` without a span that it would cut: how many of the first `count` tokens are in complete spans or in none. */
+/* The largest number of tokens, up to `count`, that does not end inside a span. */
 static size_t whole_spans(const struct fm_cached *cached, size_t count) {
     for (size_t i = 0; i < cached->span_count; i++) {
         const struct fm_span *span = &cached->spans[i];
@@ -76,8 +76,8 @@ static size_t whole_spans(const struct fm_cached *cached, size_t count) {
 }
 
 /*
- * How many of the first `count` tokens every prompt that begins with them computes in the same chunks. `count` is not
- * inside a span.
+ * How many of the first `count` tokens are computed in the same chunks by every prompt that begins with them. `count`
+ * is not inside a span.
  */
 static size_t whole_chunks(const struct fm_cached *cached, size_t count) {
     size_t whole = count - count % cached->cache->model->chunk;
@@ -99,8 +99,7 @@ static void drop_spans(struct fm_cached *cached) {
 }
 
 /*
- * Whether all layers still have the tokens that the next one after the first `count` attends to. True at a sequence's
- * end.
+ * Whether all layers still have the tokens that the token after the first `count` attends to. True at a sequence's end.
  */
 static bool has_window(const struct fm_cached *cached, size_t count) {
     if (cached->cache->window <= 0 || count == cached->count) {
@@ -111,10 +110,7 @@ static bool has_window(const struct fm_cached *cached, size_t count) {
     return least >= 0 && least <= (first > 0 ? first : 0);
 }
 
-/*
- * Removes all tokens after the first `count`. False: recurrent layers have no state after `count` tokens, only after
- * more, or none at all.
- */
+/* Removes all tokens after the first `count`. False: recurrent layers have no state after exactly `count` tokens. */
 static bool remove_after(const struct fm_cached *cached, size_t count) {
     llama_memory_t memory = memory_of(cached->cache);
     llama_pos position = fm_cached_position(cached, count);
@@ -158,8 +154,8 @@ static size_t common_spans(const struct fm_cached *cached, const struct fm_promp
 }
 
 /*
- * How many tokens at the beginning are the same in both, up to a difference in a token or span; less than the prompt
- * has.
+ * How many tokens at the beginning are the same in both, up to a difference in a token or span; always fewer than the
+ * prompt has.
  */
 static size_t common_tokens(const struct fm_cached *cached, const struct fm_prompt *prompt) {
     size_t spans = common_spans(cached, prompt);
@@ -174,7 +170,7 @@ static size_t common_tokens(const struct fm_cached *cached, const struct fm_prom
     return whole_spans(cached, common);
 }
 
-/* Whether the memory has the results for the first `count` tokens, and none after them that it can't leave out. */
+/* Whether the memory has the results for the first `count` tokens, and can remove all results after them. */
 static bool is_there(const struct fm_cached *cached, size_t count) {
     return cached->cache->states ? count == cached->count && !cached->busy : has_window(cached, count);
 }
@@ -211,14 +207,14 @@ static struct fm_cached *find_best(struct fm_cache *cache, const struct fm_promp
 
 /* ---- what is removed ---- */
 
-/* Kept, and in the cells of the KV memory. */
+/* Whether the sequence is kept, and is in the cells of the KV memory. */
 static bool is_inside(const struct fm_cached *cached) {
     return !cached->busy && cached->count > 0 && !cached->state;
 }
 
 /*
- * The sequence of least worth that is not busy; empty ones first. NULL: all are busy. `inside`: only those kept in
- * cells.
+ * The sequence of least worth that is not busy; empty sequences come first. NULL: all are busy. `inside`: only
+ * sequences kept in cells.
  */
 static struct fm_cached *find_worst(struct fm_cache *cache, bool inside) {
     int64_t now = fm_now_ms();
@@ -321,9 +317,9 @@ static void come_back(struct fm_cached *to, struct fm_cached *from, size_t count
 }
 
 /*
- * Whether the prompt continues in the place of `best`, whose other tokens are then lost. Otherwise it gets another
- * place. With recurrent layers there are few places, so the prompt does not get another place if the sequence there
- * would lose more.
+ * Whether the prompt takes over the place of `best`, whose other tokens are then lost. Otherwise the prompt gets
+ * another place. With recurrent layers there are few places, so the prompt takes over this place if the sequence in the
+ * other place would lose more.
  */
 static bool goes_on(const struct fm_cached *best, const struct fm_cached *worst, size_t common, bool exact) {
     size_t lost = best->count - common;
@@ -408,7 +404,7 @@ size_t fm_cache_common(struct fm_cache *cache, const struct fm_prompt *prompt) {
 }
 
 /*
- * Whether `cached` is busy, shares something, and shares the most of the busy sequences of its family. If several share
+ * Whether `cached` is busy and shares the most cells among the busy sequences of its family. If several sequences share
  * the most, only the first one counts.
  */
 static bool shares_most(const struct fm_cache *cache, const struct fm_cached *cached) {

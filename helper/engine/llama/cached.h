@@ -4,13 +4,14 @@
 
 #include "engine/llama/model.h"
 
-/* Per sequence. If there are more, those that are closest to others are dropped. */
+/* The limit for each sequence. If there are more, checkpoints that are closest to others are dropped. */
 #define FM_CHECKPOINTS_MAX 8
 
 struct fm_checkpoint;
 
 struct fm_checkpoints {
-    struct fm_checkpoint *list[FM_CHECKPOINTS_MAX]; /* in order; sequences with the same beginning share those */
+    /* in order; sequences with the same beginning share the checkpoints in it */
+    struct fm_checkpoint *list[FM_CHECKPOINTS_MAX];
     size_t count;
     size_t places[2]; /* after how many tokens checkpoints must be made; 0: none */
 };
@@ -21,10 +22,11 @@ struct fm_cached {
     llama_seq_id id;
     llama_token *tokens; /* room for a whole context; FM_VISION_TOKEN at the places of images */
     size_t count;
-    struct fm_span *spans; /* of images among the tokens; room for a whole context's */
+    struct fm_span *spans; /* the spans of images among the tokens; room for all spans of a context */
     size_t span_count;
     size_t exact;         /* how many of `count` were computed as in a fresh run, up to the end of a chunk */
-    size_t shared;        /* how many of `count`, from the first on, are in cells that others of its family share(d) */
+    /* how many of `count`, from the first on, are in cells that others of its family share or shared */
+    size_t shared;
     unsigned family;      /* all sequences that share cells have the same number; 0: it has never shared any */
     bool busy;            /* an answer is being made with it */
     int64_t used_ms;      /* when it was last busy */
@@ -38,11 +40,13 @@ struct fm_cache {
     struct fm_llama_model *model; /* borrowed */
     struct fm_cached *list;
     size_t count;
-    bool states;             /* has recurrent layers, which only have the last state: going back needs a checkpoint */
-    llama_pos window;        /* some layers may only have this many tokens before the last one; 0: all have all */
-    bool pure;               /* only exact sequences have used it since it was empty */
+    /* has recurrent layers, which only have the last state, so going back needs a checkpoint */
+    bool states;
+    /* some layers may only have this many tokens before the last one; 0: all layers have all tokens */
+    llama_pos window;
+    bool pure;               /* only exact sequences have used the memory since it was empty */
     size_t swapped;          /* bytes of all sequences outside of the KV memory */
-    size_t checkpoint_bytes; /* of all sequences' checkpoints */
+    size_t checkpoint_bytes; /* bytes of all sequences' checkpoints */
     unsigned families;
 };
 

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define APART_MIN 32 /* tokens from one to the next: fewer are computed very quickly */
-#define TAIL      16 /* tokens at a prompt's end that begin the answer, and may not come back; and some */
+#define APART_MIN 32 /* tokens from one checkpoint to the next: fewer are computed very quickly */
+/* a few more tokens than those at a prompt's end that begin the answer, which the next prompt may lack */
+#define TAIL      16
 
 struct fm_checkpoint {
     size_t users; /* sequences that have this checkpoint */
@@ -49,7 +50,9 @@ static size_t find_closest(const struct fm_checkpoints *all) {
     return closest;
 }
 
-/* The sequence of least worth that has checkpoints; `but` only if no other has any. NULL: none has. */
+/*
+ * The sequence of least worth that has checkpoints; `but` only if no other sequence has any. NULL: no sequence has any.
+ */
 static struct fm_cached *find_poorest(struct fm_cached *but) {
     int64_t now = fm_now_ms();
     struct fm_cached *poorest = NULL;

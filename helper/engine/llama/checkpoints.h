@@ -2,7 +2,7 @@
  * Checkpoints: the states of recurrent layers after some of a sequence's first tokens. Such a layer has one state for
  * all tokens so far, and can't go back. With a checkpoint, a prompt that begins like the sequence but continues
  * differently only computes what comes after the checkpoint. (Layers with attention keep each token separately: cache.c
- * cuts off those that are not needed.) A checkpoint is made where prompts are likely to differ:
+ * cuts off the tokens that are not needed.) A checkpoint is made where prompts are likely to differ:
  *  - where a conversation goes on: before the last question, which may be asked differently next time;
  *  - shortly before the end of a prompt: the answer may come back changed, without its thoughts;
  *  - where this prompt differs from another one, because the next one may differ there too.
@@ -14,7 +14,7 @@
 
 #include "engine/llama/cached.h"
 
-/* For all sequences together; above that, checkpoints of the sequences with the least worth are dropped. */
+/* Bytes for all sequences together. Above this limit, checkpoints of the sequences with the least worth are dropped. */
 #define FM_CHECKPOINTS_BYTES ((size_t)256 << 20)
 
 /*
@@ -39,7 +39,8 @@ void fm_checkpoints_make(struct fm_cached *cached);
 size_t fm_checkpoints_before(const struct fm_cached *cached, size_t count);
 
 /*
- * Gives the recurrent layers of the sequence `to` the state after `count` tokens, if that has a checkpoint; else false.
+ * Gives the recurrent layers of the sequence `to` the state after `count` tokens. False if there is no checkpoint after
+ * `count` tokens.
  */
 bool fm_checkpoints_restore(const struct fm_cached *cached, size_t count, llama_seq_id to);
 

@@ -29,7 +29,10 @@
  */
 #define SHARED_BYTES (64 * MIB)
 
-/* Tokens. llama.cpp rounds the memory up to a multiple of this, but makes its batches no longer than what was asked. */
+/*
+ * Tokens. llama.cpp rounds the memory up to a multiple of this number, but its batches are at most as long as the
+ * requested context.
+ */
 #define MEMORY_STEP 256
 
 /*
@@ -78,7 +81,8 @@ uint32_t fm_context_length(const struct fm_llama_model *model, const struct fm_l
     int64_t limit = fm_context_needs_whole_text(model) ? CONTEXT_WHOLE_MAX : CONTEXT_LENGTH_MAX;
     bool asked = options->context_length > 0;
     limit = asked ? options->context_length : limit;
-    bool capped = trained > 0 && trained < limit && (!asked || model->embeds); /* it may have no further positions */
+    /* the model may have no further positions */
+    bool capped = trained > 0 && trained < limit && (!asked || model->embeds);
     return (uint32_t)(capped ? trained : limit);
 }
 
@@ -93,7 +97,10 @@ static double all_kv_heads(const struct llama_model *weights, const char *path) 
     return sum > 0 ? (double)sum : llama_model_n_head_kv(weights) * layers;
 }
 
-/* Bytes of the KV memory for one token, 2 a number, in each layer. What a file claims may be beyond an int64_t. */
+/*
+ * Bytes of the KV memory for one token in all layers, with 2 bytes for each number. A double, because the numbers in a
+ * file may be too large for int64_t.
+ */
 static double token_bytes(const struct llama_model *weights, const char *path) {
     int64_t heads = llama_model_n_head(weights);
     int64_t width = llama_model_n_embd(weights) / (heads > 0 ? heads : 1);
@@ -116,7 +123,7 @@ uint32_t fm_context_slots(const struct fm_llama_model *model, const struct fm_ll
     return options->slots > 0 && !model->embeds ? (uint32_t)options->slots : slots;
 }
 
-/* Sequences that the KV memory needs, without the spare one: those of jobs and of kept conversations. */
+/* The number of sequences that the KV memory needs for jobs and kept conversations, without the spare sequence. */
 static uint32_t sequences(const struct fm_llama_model *model, uint32_t slots) {
     bool windowed = llama_model_n_swa(model->weights) > 0;
     uint32_t all = windowed ? SEQUENCES_WINDOWED : slots + SEQUENCES_KEPT;

@@ -4,7 +4,7 @@
 
 #include "engine/llama/model.h"
 
-/* The variable that sets the context's length, and how an error names it: with the option of createClient. */
+/* The variable that sets the context's length, and its name in errors, with the option of createClient. */
 #define FM_CONTEXT_VARIABLE "FM_ENGINE_LLAMA_CTX"
 #define FM_CONTEXT_SETTING  FM_CONTEXT_VARIABLE " (contextLength)"
 
@@ -13,7 +13,9 @@
 
 #define FM_CONTEXT_SLOTS 8 /* jobs at once, by default */
 
-/* How the states of a text's tokens become its vector; LLAMA_POOLING_TYPE_NONE if the file does not say. */
+/*
+ * The way in which the states of a text's tokens become its vector; LLAMA_POOLING_TYPE_NONE if the file does not say.
+ */
 enum llama_pooling_type fm_context_pooling(const struct llama_model *weights);
 
 /* Whether a text can't be computed in pieces: tokens attend to later ones, or all states are pooled together. */
@@ -32,8 +34,8 @@ bool fm_context_has_states(const struct llama_model *weights);
 uint32_t fm_context_length(const struct fm_llama_model *model, const struct fm_llama_model_options *options);
 
 /*
- * Jobs at once: the setting, or the default. The default is half as many with recurrent layers, because each job's
- * state takes memory, used or not; and one if the model embeds or all jobs are repeatable. Needs model->weights and
+ * Jobs at once: the setting, or the default. With recurrent layers the default is half as many, because each job's
+ * state takes memory, used or not. It is one if the model embeds or all jobs are repeatable. Needs model->weights and
  * ->embeds.
  */
 uint32_t fm_context_slots(const struct fm_llama_model *model, const struct fm_llama_model_options *options);
@@ -52,9 +54,9 @@ struct llama_context_params fm_context_params(const struct fm_llama_model *model
                                               const struct fm_llama_model_options *options, const char *path);
 
 /*
- * For how many tokens, of those in model->context_params, the KV memory has room at first: FM_CONTEXT_FIRST, until more
- * are needed (kv_memory.h). All of them on a GPU, because the number of its layers was chosen for that, and if
- * llama.cpp computes differently with a longer memory (LongRoPE).
+ * The number of tokens for which the KV memory has room at first: FM_CONTEXT_FIRST, until more are needed
+ * (kv_memory.h). It is the full size, as in model->context_params, on a GPU, because the number of layers on the GPU
+ * was chosen for it, and if llama.cpp computes differently with a longer memory (LongRoPE).
  */
 uint32_t fm_context_first(const struct fm_llama_model *model);
 

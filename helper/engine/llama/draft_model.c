@@ -153,7 +153,10 @@ void fm_draft_model_watch(struct fm_draft_model *draft, fm_llama_stop *stop, voi
 
 /* ---- computing ---- */
 
-/* How many of the tokens in its memory can be used; never the last of `tokens`, because its logits are wanted. */
+/*
+ * How many tokens in the draft model's memory can be used again. The last of `tokens` is never among them, because its
+ * logits are wanted.
+ */
 static size_t common(const struct fm_draft_model *draft, const llama_token *tokens, size_t count) {
     size_t same = 0;
     while (same < draft->count && same + 1 < count && draft->tokens[same] == tokens[same]) {
@@ -165,7 +168,7 @@ static size_t common(const struct fm_draft_model *draft, const llama_token *toke
 size_t fm_draft_model_behind(const struct fm_draft_model *draft, const llama_token *tokens, size_t count) {
     size_t from = common(draft, tokens, count);
     for (size_t i = from; i < count; i++) {
-        if (tokens[i] < 0 || tokens[i] >= draft->vocabulary) { /* padding, which may be unknown to this model */
+        if (tokens[i] < 0 || tokens[i] >= draft->vocabulary) { /* padding tokens, which this model may not have */
             return 0;
         }
     }

@@ -1,7 +1,7 @@
 /*
- * A draft model: a small model with the vocabulary of the model, which guesses what comes next. It has a separate
- * context with one sequence, which follows the answer for which it guesses. The CPU computes it, with the threads of
- * the model. Engine thread only.
+ * A draft model: a small model with the same vocabulary as the model, which guesses the next tokens. It has a separate
+ * context with one sequence, which follows one answer. The CPU computes it, with the threads of the model. Engine
+ * thread only.
  */
 #ifndef FM_ENGINE_LLAMA_DRAFT_MODEL_H
 #define FM_ENGINE_LLAMA_DRAFT_MODEL_H
@@ -33,10 +33,13 @@ FM_MUST_USE enum fm_code fm_draft_model_load(struct fm_draft_model *draft, const
 /* Allowed if it was never loaded. Call it before the model is freed. */
 void fm_draft_model_free(struct fm_draft_model *draft);
 
-/* From now on `stop` is called many times while it computes, on this thread; NULL: no longer. */
+/* After this call `stop` is called many times while the draft model computes, on this thread; NULL: no longer. */
 void fm_draft_model_watch(struct fm_draft_model *draft, fm_llama_stop *stop, void *argument);
 
-/* How many of `tokens` it must compute before it can guess what follows the last one; 0: it can't guess at all. */
+/*
+ * How many of `tokens` the draft model must compute before it can guess the token after the last one; 0: it can't guess
+ * at all.
+ */
 size_t fm_draft_model_behind(const struct fm_draft_model *draft, const llama_token *tokens, size_t count);
 
 /*
@@ -47,8 +50,8 @@ FM_MUST_USE bool fm_draft_model_follow(struct fm_draft_model *draft, const llama
                                        size_t most);
 
 /*
- * Call it after a fm_draft_model_follow up to the last token. Computes `token` after that token, as if it had come.
- * False: there is no room for it, or the computation was stopped, or failed. Blocks.
+ * Call it after a fm_draft_model_follow up to the last token. Computes `token` as the next token of the answer. False:
+ * there is no room for it, or the computation was stopped, or failed. Blocks.
  */
 FM_MUST_USE bool fm_draft_model_go_on(struct fm_draft_model *draft, llama_token token);
 

@@ -3,8 +3,9 @@
 #include "engine/llama/sequence.h"
 
 /*
- * A draft model that is behind by more than a few tokens reads them first: the prompt, most of all. That may take a
- * part of the time that the answer has taken so far. It is done in pieces, because each piece delays the next token.
+ * A draft model that lacks more than a few tokens, mostly those of the prompt, reads them first. This may take a part
+ * of the time that the answer has taken so far. The tokens are read in pieces, because each piece delays the next
+ * token.
  */
 #define BEHIND_MAX 8
 #define READ_PART  8 /* 1/READ_PART of the answer's time */
@@ -26,7 +27,7 @@ static size_t room_for_drafts(const struct fm_sequence *sequence, const struct f
 
 /* ---- a draft model ---- */
 
-/* How many of the tokens that it is behind it may read now. */
+/* How many of the tokens that the draft model lacks it may read now. */
 static size_t piece_of(const struct fm_sequence *sequence, const struct fm_draft_model *model, size_t behind) {
     if (model->token_us <= 0) {
         return PIECE_MIN;

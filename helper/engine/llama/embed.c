@@ -35,7 +35,7 @@ static enum fm_reason fail_no_memory(struct embedding *run) {
     return FM_REASON_ERROR;
 }
 
-/* Reads the texts as tokens, `*sum` in all. Nothing is computed before it is known that all of them fit. */
+/* Turns the texts into tokens, `*sum` in all. Nothing is computed before it is known that all texts fit. */
 static enum fm_reason read_texts(struct embedding *run, int64_t *sum) {
     const struct fm_kit_job *job = run->job;
     *sum = 0;
@@ -120,7 +120,7 @@ static enum fm_reason embed_all(struct embedding *run) {
     }
     run->job->dimension = (size_t)llama_model_n_embd_out(run->model->weights);
     reason = fm_kit_job_accept(run->job, tokens);
-    for (size_t i = 0; !reason; i++) { /* the last text ends the job */
+    for (size_t i = 0; !reason; i++) { /* the vector of the last text ends the job */
         reason = embed_text(run, &run->texts[i]);
     }
     return reason;

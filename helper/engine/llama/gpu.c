@@ -11,8 +11,8 @@
 #include <string.h>
 
 /*
- * Caches of shaders would be files, which the sandbox denies; the system's layers draw over windows, and there are
- * none. Variables that the user has set stay.
+ * Turns off caches of shaders, which would be files and the sandbox denies them, and the system's layers, which draw
+ * over windows that do not exist here. Variables that the user has set stay.
  */
 void fm_llama_gpu_prepare(void) {
     static const char *const settings[][2] = {

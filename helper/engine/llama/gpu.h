@@ -14,15 +14,16 @@
 #include <llama.h>
 
 /*
- * If the front wants a GPU, keeps drivers from things that an engine may not do anyway, such as a cache in a file.
+ * If the front wants a GPU, prevents drivers from doing things that the sandbox forbids, such as a cache in a file.
  * Changes the environment, so call it before the first thread.
  */
 void fm_llama_gpu_prepare(void);
 
 /*
- * Whether to load the model with a GPU: the front wants it, the library in its folder is of our release, and has found
- * one. `report->device` then names it; otherwise `report->detail` and the log say why there is none; both are "" if the
- * front does not want one. Loads the library, and with it the system's drivers. May take seconds.
+ * Whether to load the model with a GPU: the front wants a GPU, the library in its folder belongs to our release, and
+ * the library has found a GPU. `report->device` then names the GPU; otherwise `report->detail` and the log say why
+ * there is none. Both are "" if the front does not want a GPU. Loads the library, and with it the system's drivers. May
+ * take seconds.
  */
 FM_MUST_USE bool fm_llama_gpu_find(struct fm_gpu *report);
 

@@ -39,7 +39,7 @@ static void *reallocate(void *memory, size_t size) {
 #define STB_IMAGE_IMPLEMENTATION
 #include <stb_image.h>
 
-#define JPEG_SCANS_MAX 100 /* a progressive one has some ten; each costs as much as a whole picture */
+#define JPEG_SCANS_MAX 100 /* scans: a progressive JPEG has some ten, and each costs as much as a whole picture */
 
 /* Counts the two bytes of a scan's marker, which rarely occur by chance: in packed data an FF is followed by 00. */
 static bool has_too_many_scans(const unsigned char *bytes, size_t len) {

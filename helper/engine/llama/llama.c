@@ -35,7 +35,7 @@ struct llama_engine {
     struct fm_draft_model draft; /* ->context NULL: none */
     struct fm_scheduler scheduler;
     struct fm_saved saved;
-    struct fm_huge_pages pages; /* of the weights: the pages that are still to move */
+    struct fm_huge_pages pages; /* pages of the weights that still have to be moved */
 };
 
 static struct llama_engine the_engine;
@@ -62,7 +62,7 @@ static bool on_progress(float progress, void *argument) {
     return !fm_kit_ending(state->kit);
 }
 
-/* An environment variable that is a number from 1 to `max`; 0 when it is not set. `told`: how an error names it. */
+/* An environment variable with a number from 1 to `max`; 0 when it is not set. `told`: its name in errors. */
 static enum fm_code read_setting(const char *name, const char *told, int64_t max, int64_t *value,
                                  struct fm_error *error) {
     const char *text = getenv(name);
@@ -72,14 +72,14 @@ static enum fm_code read_setting(const char *name, const char *told, int64_t max
         return FM_OK;
     }
     *value = strtoll(text, &end, 10);
-    if (*end || *value < 1 || *value > max) { /* what is too long for the type is read as its maximum */
+    if (*end || *value < 1 || *value > max) { /* a number too large for the type is read as the type's maximum */
         return fm_fail(error, FM_UNAVAILABLE, "%s is not a number from 1 to %lld", told, (long long)max);
     }
     return FM_OK;
 }
 
 /*
- * ggml's threads wait for each other in a loop: one more than this process has processors for them, and next to nothing
+ * ggml's threads wait for each other in a loop. With one thread more than this process has processors, almost nothing
  * gets done.
  */
 static int64_t threads_max(void) {
@@ -88,7 +88,7 @@ static int64_t threads_max(void) {
     return usable.count < GGML_MAX_N_THREADS ? usable.count : GGML_MAX_N_THREADS;
 }
 
-/* How many jobs at once, and whether each is repeatable: then it runs alone. */
+/* How many jobs run at once, and whether all jobs are repeatable: a repeatable job runs alone. */
 static enum fm_code read_slots(struct fm_llama_model_options *options, struct fm_error *error) {
     const char *repeatable = getenv("FM_ENGINE_LLAMA_REPEATABLE");
     options->repeatable = repeatable && strcmp(repeatable, "1") == 0;
@@ -146,15 +146,15 @@ static enum fm_code read_settings(struct fm_llama_model_options *options, struct
     code = code ? code : read_setting(KV_TOKENS, KV_TOKENS, FM_MODEL_CONTEXT_MAX, &options->kv_tokens, error);
     code = code ? code : read_setting(THREADS, THREADS " (threads)", GGML_MAX_N_THREADS, &options->threads, error);
     /*
-     * The number that an application sets fits its author's machine. On a machine with fewer processors it means all of
-     * them.
+     * The number of threads that an application sets fits its author's machine. On a machine with fewer processors it
+     * means all processors.
      */
     const int64_t most = threads_max();
     options->threads = options->threads < most ? options->threads : most;
     return code;
 }
 
-/* The draft model too, where something is guessed at all. */
+/* Loads the draft model too, unless speculation is off. */
 static enum fm_code load_models(struct llama_engine *engine, const struct fm_model_files *files,
                                 const struct fm_llama_model_options *options, struct fm_kit *kit,
                                 struct fm_error *error) {

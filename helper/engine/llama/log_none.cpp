@@ -3,7 +3,7 @@
 // (GLIBCXX_3.4.30).
 #include "log.h"
 
-class common_json; // not in the log.h of each release that is pinned
+class common_json; // the log.h of some pinned releases does not declare it
 
 struct common_log {};
 

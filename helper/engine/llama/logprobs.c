@@ -8,9 +8,7 @@
 #define TEXT_MAX   (16u << 20) /* bytes of all the tokens */
 #define PIECE_SIZE 256         /* bytes of a token's text; most have less than 20 */
 
-/*
- * The logarithm of the sum of e to the power of each. The greatest one is subtracted first, so that nothing overflows.
- */
+/* The logarithm of the sum of exp(logit). The greatest logit is subtracted first, so that nothing overflows. */
 static double log_sum_exp(const float *logits, size_t size) {
     float greatest = logits[0];
     for (size_t i = 1; i < size; i++) {

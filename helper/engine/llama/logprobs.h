@@ -14,10 +14,10 @@ struct fm_llama_logprobs {
 };
 
 /*
- * Computes from `logits` (one for each token of `vocab`), as the model returns them: the probabilities are their
- * softmax. `told` gets the logprob of `token`, whose bytes the caller fills in, and the `count` most likely tokens (at
- * most FM_TOP_LOGPROBS_MAX; control tokens as the vocabulary writes them). False when out of memory. Free it either
- * way.
+ * Computes log probabilities from `logits` (one for each token of `vocab`), as the model returns them: the
+ * probabilities are their softmax. `told` gets the logprob of `token`, whose bytes the caller fills in, and the `count`
+ * most likely tokens (at most FM_TOP_LOGPROBS_MAX; control tokens as the vocabulary writes them). False when out of
+ * memory. Free `told` in both cases.
  */
 FM_MUST_USE bool fm_llama_logprobs_read(struct fm_llama_logprobs *logprobs, const struct llama_vocab *vocab,
                                         const float *logits, llama_token token, size_t count);
@@ -40,12 +40,12 @@ FM_MUST_USE bool fm_held_logprobs_add(struct fm_held_logprobs *held, const struc
                                       const float *logits, llama_token token, size_t len, size_t count);
 
 /*
- * The last `len` bytes of the held tokens turn out to be text, `text`: passes on the tokens of these bytes to the job,
- * of the first token only the part that is text. Call it before the job gets the text.
+ * Call it when the last `len` bytes of the held tokens are text, `text`, and before the job gets this text. Passes on
+ * the tokens of these bytes to the job; of the first token only the part that is text.
  */
 void fm_held_logprobs_tell(struct fm_held_logprobs *held, struct fm_kit_job *job, const char *text, size_t len);
 
-/* Drops them; `held` can be used again. */
+/* Drops the held log probabilities; `held` can be used again. */
 void fm_held_logprobs_drop(struct fm_held_logprobs *held);
 
 #endif

@@ -1,4 +1,4 @@
-/* Drafts from earlier text: lookup.h. Works as a compressor that finds repeated texts. */
+/* Drafts from earlier text: lookup.h. Works like a compressor, which finds repeated texts. */
 #include "engine/llama/lookup.h"
 
 #include <stdlib.h>
@@ -17,11 +17,14 @@
 #define RESUME_WITHIN 8
 #define RESUME_MIN    4 /* if at least this many tokens agreed before the difference */
 
-/* The weight of the chances below against what was seen, in tokens; and the upper limit of what was seen. */
+/*
+ * The weight of the chances below, in tokens, compared with the observed results; and the upper limit of the observed
+ * results.
+ */
 #define CHANCE_WEIGHT 6
 #define SEEN_MAX      96
 
-/* By class, for a text that a search found, and for one that continues after a difference. */
+/* Chances by class: for a text that a search found, and for a text that continues after a difference. */
 static const float first_chances[2][FM_LOOKUP_CLASSES] = {
     {0.3F, 0.4F, 0.5F, 0.65F, 0.75F, 0.85F, 0.93F, 0.97F, 0.98F},
     {0.75F, 0.8F, 0.9F, 0.93F, 0.95F, 0.96F, 0.97F, 0.98F, 0.98F},
@@ -200,7 +203,7 @@ static void resume(struct fm_lookup *lookup, const int32_t *tokens, size_t count
     }
 }
 
-/* Notes whether `token` is the expected one. */
+/* Notes whether `token` is the expected token. */
 static void follow_token(struct fm_lookup *lookup, const int32_t *tokens, int32_t token, bool counts) {
     struct fm_lookup_place before = lookup->place;
     bool inside = before.at < lookup->count;

@@ -1,8 +1,8 @@
 /*
  * Drafts by lookup: an answer often repeats parts of its prompt, or of itself. The last tokens are searched in the text
- * before them; where they are found, the tokens that followed there are the draft. For each number of agreeing tokens
- * it is counted how often that was right, even if the drafts were not used: counting costs nothing. Nothing here needs
- * llama.cpp, or blocks. Owned by one thread at a time.
+ * before them; where they are found, the tokens that followed there are the draft. For each number of agreeing tokens,
+ * this code counts how often drafts were right, even if they were not used: counting costs almost nothing. Nothing here
+ * needs llama.cpp, or blocks. Owned by one thread at a time.
  */
 #ifndef FM_ENGINE_LLAMA_LOOKUP_H
 #define FM_ENGINE_LLAMA_LOOKUP_H
@@ -53,7 +53,8 @@ struct fm_lookup {
 };
 
 /*
- * For at most `most` tokens; beyond that the oldest are forgotten. FM_INTERNAL: out of memory; nothing is left to free.
+ * Makes a lookup of at most `most` tokens; if there are more, the oldest are forgotten. FM_INTERNAL: out of memory;
+ * nothing is left to free.
  */
 FM_MUST_USE enum fm_code fm_lookup_init(struct fm_lookup *lookup, size_t most, struct fm_error *error);
 void fm_lookup_free(struct fm_lookup *lookup);
@@ -67,7 +68,7 @@ void fm_lookup_read(struct fm_lookup *lookup, const int32_t *tokens, size_t coun
 /* How likely the next token of a draft is right if `ahead` tokens before it were right; 0: there is no draft. */
 double fm_lookup_chance(const struct fm_lookup *lookup, size_t ahead);
 
-/* At most `most` tokens (FM_DRAFTS_MAX at most) that may follow the last of `tokens`. Returns how many. */
+/* Writes at most `most` tokens (and at most FM_DRAFTS_MAX) that may follow the last of `tokens`. Returns how many. */
 size_t fm_lookup_draft(const struct fm_lookup *lookup, const int32_t *tokens, int32_t *drafts, size_t most);
 
 #endif

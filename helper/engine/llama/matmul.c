@@ -25,7 +25,7 @@ _Static_assert(GGML_BACKEND_API_VERSION == 2, "ggml's structs of a backend are n
 /* An operation that replaces one of ggml's. */
 struct operation {
     struct fm_q4_1_product product;
-    bool quantises;    /* false: the operation before has quantised the same columns */
+    bool quantises;    /* false: the operation before it has quantised the same columns */
     atomic_int ready;  /* threads that have quantised their part */
     atomic_size_t row; /* the next row that no thread has taken yet */
     struct ggml_tensor *tensor;
@@ -84,7 +84,7 @@ static void set_threads(struct computer *computer) {
 
 /* ---- an operation ---- */
 
-/* Whether a kernel of ours computes it: weights as in the model's file, times columns of floats. */
+/* Whether a kernel of ours computes the operation: weights as in the model's file, times columns of floats. */
 static bool is_ours(const struct ggml_tensor *node) {
     if (node->op != GGML_OP_MUL_MAT) {
         return false;

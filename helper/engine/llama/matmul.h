@@ -17,13 +17,13 @@
 #include <stdbool.h>
 
 /*
- * Makes it one of ggml's backends, for as long as the process lives. Call it after ggml's CPU backend is loaded and
- * before the first model is. False: this build has no kernels, or ggml was loaded in a variant for processors that lack
- * what the kernels need; everything else works without it.
+ * Adds this backend to ggml's backends, for as long as the process lives. Call it after ggml's CPU backend is loaded
+ * and before the first model is. False: this build has no kernels, or ggml was loaded in a variant for processors that
+ * lack what the kernels need; everything else works without it.
  */
 bool fm_matmul_register(void);
 
-/* llama_init_from_model. NULL if that fails. */
+/* Calls llama_init_from_model. NULL if it fails. */
 struct llama_context *fm_matmul_context(struct llama_model *model, struct llama_context_params params);
 
 /*

@@ -30,7 +30,10 @@
 #define PIECES_FROM 16
 #define TRIAL_NODES 4
 
-/* The parts of a load's progress: reading the weights if a GPU is tried too; and how much of the rest each piece is. */
+/*
+ * The parts of a load's progress: the part for reading the weights if a GPU is tried too, and the part of the rest for
+ * each piece.
+ */
 #define WEIGHTS_PART 0.7f
 #define TRIAL_PART   0.05f
 #define COPIED_PART  4 /* 1/COPIED_PART of a file's size is the least that counts as a copy of weights */
@@ -70,7 +73,7 @@ static void on_ggml_abort(const char *message) {
     fm_log(FM_LOG_ERROR, "ggml aborts: %s", message);
 }
 
-/* "NAME of a function: what is wrong", without the function. */
+/* The message "FUNCTION: what is wrong" without the name of the function. */
 static const char *without_function(const char *line) {
     const char *colon = strstr(line, ": ");
     size_t name = strspn(line, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
@@ -129,7 +132,7 @@ static enum fm_code load_backends(const struct fm_llama_model_options *options, 
     }
     struct fm_gpu_wish wish;
     fm_kit_gpu_wish(&wish);
-    if (!options->ggml_kernels && !wish.folder) { /* a GPU's layers are another matter */
+    if (!options->ggml_kernels && !wish.folder) { /* our kernels are not used beside a GPU */
         fm_matmul_register();
     }
     return FM_OK;
@@ -185,7 +188,7 @@ int32_t fm_llama_model_compute(struct fm_llama_model *model, const struct llama_
     if (status == 0 && model->stopped) {
         return FM_COMPUTE_ABORTED;
     }
-    bool failed = status < 0; /* values above 0 have other reasons, such as an abort */
+    bool failed = status < 0; /* results above 0 have other reasons, such as an abort */
     if (failed && model->uses_gpu) {
         fm_log(FM_LOG_ERROR, "the GPU failed, so the engine ends: %s (%d)", error.detail, (int)status);
         _exit(FM_EXIT_GPU);
@@ -378,7 +381,8 @@ static bool fit_gpu(struct fm_llama_model *model, const struct source *from, str
     without.load_mode = LLAMA_LOAD_MODE_NONE;
     look.weights = llama_model_load_from_file(from->path, without);
     bool fits = false;
-    if (look.weights && check_kind(&look, from->path, &error) == FM_OK) { /* else the CPU's load says what is wrong */
+    /* otherwise loading for the CPU says what is wrong */
+    if (look.weights && check_kind(&look, from->path, &error) == FM_OK) {
         struct llama_context_params context = fm_context_params(&look, from->options, from->path);
         fits = fm_llama_gpu_fit(from->path, &context, params, &model->gpu);
     }
@@ -463,7 +467,7 @@ enum fm_code fm_llama_model_load(struct fm_llama_model *model, const char *path,
     *model = (struct fm_llama_model){0};
     llama_log_set(on_log, NULL);
     ggml_set_abort_callback(on_ggml_abort);
-    enum fm_code code = fm_file_check_magic(path, "GGUF", error); /* llama.cpp would wait if it is a FIFO */
+    enum fm_code code = fm_file_check_magic(path, "GGUF", error); /* if the file is a FIFO, llama.cpp would wait */
     code = code ? code : load_backends(options, error);
     code = code ? code : load_somewhere(model, &from, error);
     if (code != FM_OK) {

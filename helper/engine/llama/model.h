@@ -30,7 +30,10 @@
 /* True: the present computation should stop. */
 typedef bool fm_llama_stop(void *argument);
 
-/* Which tokens are computed before it is known that they come: none; by lookup if it pays; whenever it is possible. */
+/*
+ * Which tokens are computed before they are drawn: none; tokens by lookup, if that pays; or tokens whenever it is
+ * possible.
+ */
 enum fm_llama_drafts { FM_DRAFTS_OFF, FM_DRAFTS_LOOKUP, FM_DRAFTS_ALWAYS };
 
 struct fm_llama_model {
@@ -52,17 +55,19 @@ struct fm_llama_model {
     bool repeatable;          /* all jobs are exact sequences (cache.h) */
     enum fm_llama_drafts drafts;
     size_t sequences;     /* sequences of the KV memory: of jobs, and of kept conversations */
-    llama_seq_id spare;   /* one more sequence, empty except while states are moved; -1: none, because it embeds */
+    /* one more sequence, empty except while states are moved; -1: none, because the model embeds */
+    llama_seq_id spare;
     uint32_t batch_size;  /* tokens, or places of an image, that are computed at once: FM_MODEL_BATCH, or less where
                              llama.cpp takes less */
-    uint32_t chunk;       /* FM_MODEL_CHUNK, or less; or, where it embeds and has to see a text whole,
-                             context_length */
-    int64_t memory_bytes; /* of the weights, KV memory, projector and vocabulary, and of the work to embed a text */
+    /* FM_MODEL_CHUNK, or less; or context_length, if the model embeds and must see a whole text */
+    uint32_t chunk;
+    /* bytes of the weights, KV memory, projector and vocabulary, and of the work to embed a text */
+    int64_t memory_bytes;
     int64_t kv_bytes;     /* the part of memory_bytes that is the KV memory */
     int thread_count;     /* at most */
     bool exact;           /* an exact sequence (cache.h) is being computed */
-    bool uses_gpu;        /* for some of its layers */
-    struct fm_gpu gpu;    /* the report about it; all "" if no GPU is wanted */
+    bool uses_gpu;        /* a GPU computes some layers */
+    struct fm_gpu gpu;    /* the report about the GPU; all "" if no GPU is wanted */
     fm_llama_stop *stop;  /* see fm_llama_model_watch; NULL: never stops */
     void *stop_argument;
     bool trying_gpu;
@@ -82,20 +87,21 @@ struct fm_llama_model_options {
     bool repeatable;   /* one job at a time, whose answer is the same to the bit as in a fresh process */
     bool ggml_kernels; /* ggml's kernels compute everything, not ours (matmul.h); the first load in a process decides */
     enum fm_llama_drafts drafts;
-    int64_t kv_tokens;         /* for how many the KV memory has room, at least one context; default: see context.c */
+    /* the number of tokens for which the KV memory has room, at least one context; default: see context.c */
+    int64_t kv_tokens;
     int64_t threads;           /* at most; default: one for each core that this process may use */
     const char *chat_template; /* a file; default: the model's own */
     const char *mmproj;        /* a projector's file, with which the model sees images; default: none */
 };
 
-/* Called while the weights are read, with 0 to 1; false cancels the load. */
+/* Called while the weights are read, with the progress from 0 to 1; false cancels the load. */
 typedef bool fm_llama_model_progress(float progress, void *argument);
 
 /*
  * Loads `path`. Blocks as long as it takes. Every failure is FM_UNAVAILABLE (or out of memory), names the file (and
- * FM_ENGINE_LLAMA_CTX, if that is at fault or helps) and says why. A context that does not fit in memory, or a default
- * one far too large for the weights, is a failure too. Nothing is left loaded then. Call from the engine thread,
- * without another model loaded.
+ * FM_ENGINE_LLAMA_CTX, if the variable is at fault or helps) and says why. A context that does not fit in memory, or a
+ * default one far too large for the weights, is a failure too. Nothing is left loaded then. Call it from the engine
+ * thread, without another model loaded.
  */
 FM_MUST_USE enum fm_code fm_llama_model_load(struct fm_llama_model *model, const char *path,
                                              const struct fm_llama_model_options *options,
@@ -120,7 +126,7 @@ void fm_llama_model_free(struct fm_llama_model *model);
  */
 int32_t fm_llama_model_compute(struct fm_llama_model *model, const struct llama_batch *batch, bool encode);
 
-/* From now on `stop` is called many times while a batch is computed, on this thread; NULL: no longer. */
+/* After this call `stop` is called many times while a batch is computed, on this thread; NULL: no longer. */
 void fm_llama_model_watch(struct fm_llama_model *model, fm_llama_stop *stop, void *argument);
 
 /* The model's chat template with its vocabulary; valid as long as the model. */

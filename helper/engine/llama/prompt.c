@@ -25,8 +25,8 @@
 #define MARKER_LETTERS 16 /* with 8 values each: 2^48 possibilities, so it can't be guessed */
 
 /*
- * Letters of both cases, so that every change of case changes them; then the index of a control text, or of an image
- * (counted after those), and `end`.
+ * A marker has letters of both cases, so that every change of case changes it; then the index of a control text or of
+ * an image (images are counted after the control texts), and `end`.
  */
 struct marker {
     char begin[MARKER_LETTERS + 2];
@@ -50,7 +50,7 @@ struct rendered {
 
 /* ---- set-up ---- */
 
-/* The vocabulary has a user-defined token's text unchanged, whatever its kind, if the text begins with no space. */
+/* Every kind of vocabulary has the unchanged text of a user-defined token, if the text does not begin with a space. */
 static bool is_tag(const struct llama_vocab *vocab, llama_token token) {
     bool user_defined = llama_vocab_get_attr(vocab, token) & LLAMA_TOKEN_ATTR_USER_DEFINED;
     return user_defined && !fm_token_is_control(vocab, token) && strchr("<[", llama_vocab_get_text(vocab, token)[0]);
@@ -85,9 +85,9 @@ static bool collect_all(struct fm_prompter *prompter) {
 }
 
 /*
- * The length of the longest token. A token's text in the vocabulary is at least as long as the text that it stands for.
- * 0 for rarer kinds of vocabularies, some of which drop or merge text, and if a token includes the white space beside
- * it.
+ * The length of the longest token. A token's text in the vocabulary is at least as long as the text that the token
+ * stands for. 0 for rarer kinds of vocabularies, because some of them drop or merge text, and if a token includes the
+ * white space beside it.
  */
 static size_t longest_token(const struct llama_vocab *vocab) {
     enum llama_vocab_type type = llama_vocab_type(vocab);
@@ -167,7 +167,7 @@ static void append_marker(const struct marker *marker, size_t index, struct fm_b
 static size_t mark(const struct fm_prompter *prompter, const struct marker *marker, const char *text, size_t len,
                    size_t most, struct fm_buf *out) {
     size_t marked = 0;
-    size_t plain = 0; /* start of the text that is not copied yet */
+    size_t plain = 0; /* the start of the text that is not copied yet */
     for (size_t i = 0; i < len && marked < most;) {
         const struct fm_control_text *control = fm_prompter_control(prompter, text + i, len - i);
         if (!control) {
@@ -194,7 +194,7 @@ static void make_markers(struct render *render) {
         first[i] = letter;
         second[i] = (char)(letter + 8);
     }
-    second[MARKER_LETTERS] = 'q'; /* makes its length differ */
+    second[MARKER_LETTERS] = 'q'; /* makes the lengths of the two markers differ */
     render->markers[0].end = 'x';
     render->markers[1].end = 'y';
 }
@@ -203,10 +203,11 @@ static void make_markers(struct render *render) {
 struct found {
     size_t at;
     size_t end;   /* after it */
-    size_t index; /* the control text that it stands for, or, from their number on, the image */
+    /* index of the control text that it stands for; indices from the number of control texts on are images */
+    size_t index;
 };
 
-/* How many things markers may stand for. */
+/* The number of control texts and images that markers may stand for. */
 static size_t marked_things(const struct render *render) {
     return render->prompter->control_count + (render->pictures ? render->pictures->count : 0);
 }
@@ -267,7 +268,7 @@ static bool same_but_for_markers(const struct render *render, const struct rende
 
 /* ---- tokens ---- */
 
-/* Writes the tokens of what a marker stands for. */
+/* Writes the tokens of the control text or image that a marker stands for. */
 static enum fm_code write_marked(struct render *render, size_t index, struct fm_error *error) {
     const struct fm_prompter *prompter = render->prompter;
     if (index < prompter->control_count) {
@@ -325,8 +326,8 @@ static size_t mark_content(const struct render *render, const struct marker *mar
 }
 
 /*
- * Copies the messages; their contents and thoughts are in `text`, with marks. As many marks as the context has tokens
- * are enough, because each is at least one token. NULL: out of memory.
+ * Copies the messages; their contents and thoughts are in `text`, with markers. No more markers are needed than the
+ * context has tokens, because each marker is at least one token. NULL: out of memory.
  */
 static struct fm_chat_message *mark_messages(const struct render *render, const struct marker *marker,
                                              const struct fm_chat *chat, struct fm_buf *text, size_t *marked) {
@@ -378,7 +379,7 @@ static enum fm_code begin_answer(const struct render *render, struct rendered *p
     return failed ? fm_fail_no_memory(error) : FM_OK;
 }
 
-/* Renders the messages with marks. `*marked` is how many control texts there are. */
+/* Renders the messages with markers. `*marked` becomes the number of control texts. */
 static enum fm_code apply_template(const struct render *render, const struct marker *marker, const struct fm_chat *chat,
                                    struct rendered *prompt, size_t *marked, struct fm_error *error) {
     struct fm_buf text;
@@ -473,7 +474,7 @@ static enum fm_code refuse_suffix(struct fm_error *error) {
     return error->code;
 }
 
-/* Uses the order with which most models are trained: the gap to fill comes last. */
+/* Uses the order in which most models are trained: the gap to fill comes last. */
 static enum fm_code infill(struct fm_tokens *tokens, const char *text, size_t len, const char *suffix,
                            size_t suffix_len, struct fm_error *error) {
     llama_token prefix_mark = llama_vocab_fim_pre(tokens->vocab);
@@ -493,7 +494,7 @@ static enum fm_code infill(struct fm_tokens *tokens, const char *text, size_t le
 static enum fm_code plain(struct fm_tokens *tokens, const char *text, size_t len, const char *suffix, size_t suffix_len,
                           struct fm_error *error) {
     llama_token first = llama_vocab_bos(tokens->vocab);
-    bool nothing = !suffix && len == 0; /* then the answer is any text, from the start */
+    bool nothing = !suffix && len == 0; /* then the answer may be any text, from the start */
     if (nothing && first == LLAMA_TOKEN_NULL) {
         return fm_fail(error, FM_INVALID_REQUEST, "the prompt is empty");
     }

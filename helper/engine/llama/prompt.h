@@ -28,7 +28,7 @@ struct fm_prompter {
     bool control_starts[256]; /* the first bytes of `controls` */
     struct fm_control_text *tags; /* user-defined tokens, except white space */
     size_t tag_count;
-    llama_token text_end;     /* of fm_thought_form; LLAMA_TOKEN_NULL: none, or not read yet */
+    llama_token text_end;     /* text_end of fm_thought_form; LLAMA_TOKEN_NULL: none, or not read yet */
     size_t longest_token;     /* no token stands for more bytes than this; 0: not known */
 };
 
@@ -77,12 +77,12 @@ struct fm_prompt_thought {
 };
 
 /*
- * Renders and tokenizes, with what fm_thought_prompt puts after it. `prompt` gets at least 1 token and less than
- * `context`; the caller frees it with fm_prompt_free. The images of the messages are in `pictures`. Text that looks
- * like a control token only stays text in contents and thoughts: tools and calls must have none. FM_INVALID_REQUEST
- * when the template refuses the messages or alters what looks like a control token in them, or a line is too long
- * (docs/limits.md, "Requests and replies"). FM_CONTEXT_OVERFLOW when the messages do not fit; if their length shows
- * that, it is noticed before the work is done.
+ * Renders and tokenizes the messages, and the text that fm_thought_prompt puts after them. `prompt` gets at least 1
+ * token and less than `context`; the caller frees it with fm_prompt_free. The images of the messages are in `pictures`.
+ * Text that looks like a control token only stays text in contents and thoughts: tools and calls must not contain such
+ * text. FM_INVALID_REQUEST when the template refuses the messages or alters what looks like a control token in them, or
+ * a line is too long (docs/limits.md, "Requests and replies"). FM_CONTEXT_OVERFLOW when the messages do not fit; if
+ * their length shows that, it is noticed before the work is done.
  */
 FM_MUST_USE enum fm_code fm_prompter_tokens(const struct fm_prompter *prompter, const struct fm_chat *chat,
                                             const struct fm_pictures *pictures, size_t context,
@@ -99,11 +99,11 @@ FM_MUST_USE enum fm_code fm_prompter_input_tokens(const struct fm_prompter *prom
                                                   struct fm_error *error);
 
 /*
- * Tokenizes a text that the answer continues, as it is: without a template and control tokens, but with the tokens that
- * the vocabulary wants in front. With `suffix` (NULL: none) the tokens for infill are around the two texts. `*tokens`,
- * `*count` and errors are as in fm_prompter_input_tokens, except that FM_INVALID_REQUEST means: the vocabulary has no
- * such tokens (`suffix` is the param), a line is too long, or the text is empty and there is no token to begin a text
- * with.
+ * Tokenizes a text that the answer continues, unchanged: without a template and control tokens, but with the tokens
+ * that the vocabulary wants in front. With `suffix` (NULL: none) the tokens for infill are around the two texts.
+ * `*tokens`, `*count` and errors are as in fm_prompter_input_tokens, except that FM_INVALID_REQUEST means: the
+ * vocabulary has no such tokens (`suffix` is the param), a line is too long, or the text is empty and there is no token
+ * to begin a text with.
  */
 FM_MUST_USE enum fm_code fm_prompter_plain_tokens(const struct fm_prompter *prompter, const char *text, size_t len,
                                                   const char *suffix, size_t suffix_len, size_t context,
@@ -116,7 +116,7 @@ FM_MUST_USE enum fm_code fm_prompter_plain_tokens(const struct fm_prompter *prom
 FM_MUST_USE enum fm_code fm_prompter_text_tokens(const struct fm_prompter *prompter, const char *text, size_t len,
                                                  llama_token **tokens, size_t *count, struct fm_error *error);
 
-/* Tokenizes a mark: as fm_prompter_text_tokens, but with control tokens. */
+/* Tokenizes a mark. Works as fm_prompter_text_tokens, but with control tokens. */
 FM_MUST_USE enum fm_code fm_prompter_mark_tokens(const struct fm_prompter *prompter, const char *mark,
                                                  llama_token **tokens, size_t *count, struct fm_error *error);
 

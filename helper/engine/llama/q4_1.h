@@ -26,12 +26,12 @@ struct fm_q4_1_block {
 };
 
 /*
- * A block of up to eight columns, quantised to 8 bits as ggml's Q8_1. If there are fewer than eight, only `sum` is read
- * of the others, without effect.
+ * A block of up to eight columns, quantised to 8 bits as ggml's Q8_1. If there are fewer than eight columns, only `sum`
+ * of the missing columns is read, without effect.
  */
 struct fm_q4_1_tile {
     float scale[FM_Q4_1_COLUMNS]; /* rounded to half precision, as `sum` */
-    float sum[FM_Q4_1_COLUMNS];   /* of the values, times the scale */
+    float sum[FM_Q4_1_COLUMNS];   /* the sum of the values, times the scale */
     int8_t values[FM_Q4_1_COLUMNS][FM_Q4_1_BLOCK];
 };
 
@@ -48,13 +48,15 @@ struct fm_q4_1_kernel {
     fm_q4_1_multiply_tile *multiply[FM_Q4_1_COLUMNS];                                /* for tiles of 1 to 8 columns */
 };
 
-/* For processors with AVX2, FMA and F16C; and with AVX-512 (F, BW, DQ, VL) and its VNNI besides. On other processors
- * they end the process. */
+/*
+ * The first kernels are for processors with AVX2, FMA and F16C; the second also need AVX-512 (F, BW, DQ, VL) with VNNI.
+ * On other processors they end the process.
+ */
 extern const struct fm_q4_1_kernel fm_q4_1_avx2;
 extern const struct fm_q4_1_kernel fm_q4_1_avx512;
 
 /*
- * A matrix of weights times `columns` columns: `out` gets a column of `rows` floats for each. All pointers are
+ * A matrix of weights times `columns` columns: `out` gets a column of `rows` floats for each of them. All pointers are
  * borrowed.
  */
 struct fm_q4_1_product {
@@ -77,7 +79,7 @@ size_t fm_q4_1_tiles(size_t columns, size_t blocks);
 /* Quantises the blocks `first` to `end` - 1 of all columns. */
 void fm_q4_1_quantise(const struct fm_q4_1_product *product, size_t first, size_t end);
 
-/* The rows `first` to `end` - 1 of the product, after all blocks are quantised. */
+/* Computes the rows `first` to `end` - 1 of the product. Call it after all blocks are quantised. */
 void fm_q4_1_multiply(const struct fm_q4_1_product *product, size_t first, size_t end);
 
 #endif

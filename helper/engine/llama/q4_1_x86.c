@@ -1,7 +1,7 @@
 /*
  * The kernels of q4_1.h for x86_64. A sum is kept in eight lanes, each of which has four of a block's products; the
  * lanes are added up at the end, as ggml does, and the part of the minima last. Each function may use the instructions
- * that its mark names; who calls it has made sure that the processor has them.
+ * that its attribute names. The caller has made sure that the processor has them.
  */
 #include "engine/llama/q4_1.h"
 
@@ -61,7 +61,7 @@ static AVX2 void quantise(const float *values, struct fm_q4_1_tile *tile, size_t
 
 /* ---- both ---- */
 
-/* Scale and minimum of a block, in the 4 bytes as they lie in memory. */
+/* Scale and minimum of a block, as 4 bytes in the order of the memory. */
 INLINE int32_t head(const struct fm_q4_1_block *block) {
     int32_t both;
     memcpy(&both, block, sizeof both);
@@ -118,7 +118,7 @@ INLINE AVX2 void some_avx2(const struct fm_q4_1_block *const *weights, size_t bl
     }
 }
 
-/* As many rows at once as there are registers for. */
+/* Takes as many rows at once as the registers allow. */
 #define TILE_AVX2(COLUMNS, AT_ONCE)                                                                                    \
     static AVX2 void avx2_##COLUMNS(const struct fm_q4_1_block *const *rows, size_t blocks,                            \
                                     const struct fm_q4_1_tile *tile, float(*out)[FM_Q4_1_COLUMNS]) {                   \

@@ -1,20 +1,21 @@
 /*
- * Draws tokens, within a grammar or without. Most tokens that a model wants are within the grammar. So a token is drawn
- * freely first, and only where the grammar does not allow it, the mask of all tokens is computed and another one is
- * drawn from those. Where no token is cut off, that changes no probability: one of weight p, where those allowed have
- * the weight A together, is drawn with p + (1 - A) * p / A = p / A. top_k, min_p and top_p cut each draw by its own
- * candidates: a token that they leave out of the free draw, beside better ones that are not allowed, may still come in
- * the other, and those that are in both gain.
+ * Draws tokens, with a grammar or without. The grammar allows most tokens that a model wants. So the first draw is
+ * free. Only if the grammar does not allow the drawn token, the mask of allowed tokens is computed, and a second draw
+ * takes one of these. If no token is cut off, this changes no probability: let p be the probability of an allowed
+ * token, and A the sum for all allowed tokens. The token is drawn with p + (1 - A) * p / A = p / A. top_k, min_p and
+ * top_p cut each draw by its own candidates. A token that they cut from the free draw, because better tokens that are
+ * not allowed are candidates there, may still be drawn in the second draw. Tokens that are candidates in both draws
+ * become more likely.
  *
- * There is one exception: a token that begins with white space counts as the one without it, where the grammar allows
- * no white space. The grammars of formats have JSON without white space, but most models write a space after each
- * comma. The tokens that are left then say little about what the model wants: a list's next entry would begin with any
- * token that has a quotation mark. Where the grammar allows white space, as in a string, it is text and stays. A token
- * with a bias is drawn by it alone.
+ * There is one exception: if the grammar allows no white space, a token that begins with white space counts as the
+ * token without the white space. The grammars of formats have JSON without white space, but most models write a space
+ * after each comma. Without the exception, the remaining tokens would say little about what the model wants: a list's
+ * next entry would begin with any token that has a quotation mark. If the grammar allows white space, as in a string,
+ * the white space is text and stays. The exception does not apply to a token with a bias.
  *
- * Biases and penalties are part of the logits that both draws see, so p above is what they make of it. They come before
- * the mask: a token that is banned is drawn all the same where the grammar allows nothing else. With ignore_eos the
- * ends of the turn are such tokens.
+ * Biases and penalties are part of the logits that both draws use, so p above includes them. They are applied before
+ * the mask: a banned token is still drawn if the grammar allows no other token. With ignore_eos the tokens that end the
+ * turn are banned.
  */
 #include "engine/llama/sampler.h"
 #include "base/platform.h"
@@ -29,19 +30,20 @@
 #define MIN_P 0.05f
 
 /*
- * Below this a temperature is 0. Logits are floats of 1 to 100, and where two of them differ at all, divided by
- * TEMPERATURE_MIN they are so far apart that only the best can be drawn; divided by much less they overflow to
- * infinity.
+ * A temperature below this counts as 0. Logits are floats of 1 to 100. If two of them differ at all, dividing by
+ * TEMPERATURE_MIN makes them differ so much that only the best can be drawn. Dividing by a much smaller number would
+ * overflow to infinity.
  */
 #define TEMPERATURE_MIN 1e-8
 
-#define SPACED_MAX 32 /* bytes of a token's text that is looked at */
+#define SPACED_MAX 32 /* bytes of a token's text; longer texts are ignored */
 
 #define LANES 16
 #define BLOCK 1024
 
 /*
- * What a ban adds to a logit: more than logits differ by, but not so much that banned tokens could no longer be ranked.
+ * The number that a ban adds to a logit. It is larger than the differences of logits, but small enough that banned
+ * tokens can still be ranked.
  */
 #define BAN (-1e5F)
 
@@ -58,7 +60,7 @@ static uint32_t seed_of(const struct fm_kit_job *job) {
     return folded == LLAMA_DEFAULT_SEED ? 0 : folded; /* LLAMA_DEFAULT_SEED means "any seed" */
 }
 
-/* What is done with candidates that min_p has left. */
+/* The steps for the candidates that min_p keeps. */
 static struct llama_sampler *make_chain(const struct fm_kit_job *job) {
     struct llama_sampler *chain = llama_sampler_chain_init(llama_sampler_chain_default_params());
     const double *sampling = job->sampling;
@@ -172,11 +174,14 @@ void fm_sampler_take_prompt(struct fm_sampler *sampler, const llama_token *token
     }
 }
 
-/* A logit whose token has come lately, as llama.cpp's own sampler has it: less likely on both sides of 0. */
+/*
+ * Penalises the logit of a token that has come lately, as llama.cpp's own sampler does: the token becomes less likely
+ * on both sides of 0.
+ */
 static float penalise(const struct fm_sampler *sampler, float logit) {
     double penalty = sampler->job->sampling[FM_PARAM_REPEAT_PENALTY];
     double penalised = logit > 0 ? logit / penalty : logit * penalty;
-    return penalised < -BAN ? (float)penalised : -BAN; /* a tiny penalty makes a huge reward, but no infinity */
+    return penalised < -BAN ? (float)penalised : -BAN; /* a tiny penalty may make a huge reward, but not infinity */
 }
 
 void fm_sampler_take(struct fm_sampler *sampler, llama_token token) {
@@ -192,7 +197,7 @@ void fm_sampler_take(struct fm_sampler *sampler, llama_token token) {
 
 /* ---- one draw ---- */
 
-/* What both draws see: the model's logits, with penalties and biases where there are any. */
+/* The logits that both draws use: the model's logits, with penalties and biases if there are any. */
 static const float *adjust(struct fm_sampler *sampler, const float *logits) {
     float *adjusted = sampler->adjusted;
     if (!adjusted) {
@@ -208,7 +213,10 @@ static const float *adjust(struct fm_sampler *sampler, const float *logits) {
     return adjusted;
 }
 
-/* In lanes, which the compiler makes vectors of: it may not change the order of comparisons by itself. */
+/*
+ * Works in lanes, which the compiler turns into vectors. By itself the compiler may not change the order of
+ * comparisons.
+ */
 static float highest(const float *logits, size_t count) {
     float lanes[LANES];
     float best = -INFINITY;
@@ -251,7 +259,9 @@ static bool is_in(const uint32_t *mask, size_t token) {
     return !mask || mask[token / 32] & 1u << token % 32;
 }
 
-/* What may come beside `mask`, and has not been before: the next from `*at` on. LLAMA_TOKEN_NULL: no more. */
+/*
+ * The next token, from `*at` on, that may come although `mask` does not have it. LLAMA_TOKEN_NULL: there are no more.
+ */
 static llama_token next_also(const struct fm_sampler *sampler, const uint32_t *mask, size_t *at) {
     while (mask && sampler->also_alike && *at < FM_SAMPLER_ALSO) {
         llama_token token = sampler->also[(*at)++];
@@ -266,7 +276,10 @@ static llama_token next_also(const struct fm_sampler *sampler, const uint32_t *m
     return LLAMA_TOKEN_NULL;
 }
 
-/* The best token of those in `mask` (NULL: of all), and of what may come beside it. LLAMA_TOKEN_NULL: there is none. */
+/*
+ * The best token among the tokens in `mask` (NULL: all tokens) and the tokens that may come in addition.
+ * LLAMA_TOKEN_NULL: there is none.
+ */
 static llama_token find_best(const struct fm_sampler *sampler, const float *logits, const uint32_t *mask) {
     llama_token best = LLAMA_TOKEN_NULL;
     if (!mask) {
@@ -284,8 +297,10 @@ static llama_token find_best(const struct fm_sampler *sampler, const float *logi
     return best;
 }
 
-/* Candidates are those in `mask`, and beside it, that are not too unlikely beside the best one: few of many, so that the
- * rest is quick. */
+/*
+ * Collects the candidates: tokens in `mask`, and tokens that may come in addition, that are not too unlikely compared
+ * with the best one. They are few of many, so that all later steps are quick.
+ */
 static llama_token draw(struct fm_sampler *sampler, const float *logits, const uint32_t *mask) {
     llama_token best = find_best(sampler, logits, mask);
     if (best == LLAMA_TOKEN_NULL || is_greedy(sampler->job)) {
@@ -317,7 +332,7 @@ static int32_t token_text(const struct fm_sampler *sampler, llama_token token, c
     return token == LLAMA_TOKEN_NULL ? 0 : llama_token_to_piece(sampler->vocab, token, text, SPACED_MAX, 0, false);
 }
 
-/* `len` is below 0 where the text is too long. */
+/* `len` is below 0 if the text is too long. */
 static int32_t space_of(const char *text, int32_t len) {
     return len > 0 ? (int32_t)fm_tool_space(text, (size_t)len) : 0;
 }
@@ -355,8 +370,8 @@ static bool has_bias(const struct fm_kit_job *job, llama_token token) {
 }
 
 /*
- * The token that comes in place of `token`, which may not come: the same text without its white space, or
- * LLAMA_TOKEN_NULL.
+ * The token that replaces `token`, which the grammar does not allow: the token with the same text without its white
+ * space, or LLAMA_TOKEN_NULL.
  */
 static llama_token without_space(struct fm_sampler *sampler, llama_token token) {
     char text[SPACED_MAX];

@@ -11,15 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GAIN_MIN     16 /* tokens: fewer are computed as fast as restored */
+#define GAIN_MIN     16 /* tokens; fewer tokens are computed as fast as they are restored */
 #define PIECE        ((size_t)1 << 20)
-#define JUDGE_US     100000 /* reading that takes less is not noticed, even if computing were faster */
+#define JUDGE_US     100000 /* nobody notices reading that takes less, even if computing were faster */
 #define SAMPLES      64   /* pieces of the model's file that are compared */
 #define SAMPLE_BYTES 4096
 
 /* ---- which model a file belongs to ---- */
 
-/* Independent of the file's name: if another file replaces it, the pieces show that, if any of them differs. */
+/*
+ * The identity does not depend on the file's name. If another file replaces the model's file, a piece that differs
+ * shows that.
+ */
 static uint64_t sum_of_file(const char *path) {
     char bytes[SAMPLE_BYTES];
     struct fm_file_info info;
@@ -105,7 +108,7 @@ struct way {
     uint64_t bytes;
     int64_t start_us;
     uint64_t read_bytes;
-    double worth_us;     /* reading that takes longer is no gain; 0: unknown */
+    double worth_us;     /* reading that takes longer does not pay; 0: unknown */
     unsigned char *data; /* the data of a block */
     size_t room;
 };
@@ -120,7 +123,7 @@ static size_t common(const struct way *way, const struct fm_saved_block *block) 
     return count;
 }
 
-/* The block after `parent` that has most in common with the prompt; -1: none has anything in common. */
+/* The block after `parent` that has the most tokens in common with the prompt; -1: none has any. */
 static int32_t next_block(const struct fm_saved_index *index, const struct way *way, int32_t parent, size_t *most) {
     int32_t best = -1;
     *most = 0;
@@ -135,7 +138,7 @@ static int32_t next_block(const struct fm_saved_index *index, const struct way *
     return best;
 }
 
-/* From the first block with more than `have` tokens: how many bytes must be read, and how many tokens that gives. */
+/* How many bytes must be read, from the first block with more than `have` tokens on, and how many tokens they give. */
 static void find_way(const struct fm_saved_index *index, struct way *way, size_t have) {
     size_t count;
     int32_t block;
@@ -151,8 +154,8 @@ static void find_way(const struct fm_saved_index *index, struct way *way, size_t
 }
 
 /*
- * Whether the prompt has all tokens of the block and of those before it; sets ->bytes to the size of those beyond
- * `have`.
+ * Whether the prompt has all tokens of the block and of the blocks before it. Sets ->bytes to the size of the blocks
+ * beyond `have`.
  */
 static bool leads_to(const struct fm_saved_index *index, struct way *way, int32_t last, size_t have) {
     way->bytes = 0;
@@ -190,7 +193,7 @@ static bool pays(const struct way *way) {
            took_us * (double)(way->bytes - way->read_bytes) <= way->worth_us * (double)way->read_bytes;
 }
 
-/* Reads the block's data. NULL, or the reason why it can't be used; "": it can, but it takes too long. */
+/* Reads the block's data. Returns NULL, or the reason why the data can't be used; "": reading takes too long. */
 static const char *read_block(const struct fm_saved *saved, const struct fm_saved_block *block, struct way *way) {
     size_t bytes = (size_t)block->bytes;
     if (bytes > way->room) {
@@ -251,7 +254,7 @@ static bool restore_path(struct fm_saved *saved, int32_t last, struct way *way, 
             return false;
         }
         if (end > cached->count && !put_block(saved, block, way, cached, end)) {
-            block->bytes = 0; /* it may never fit; what is computed instead is saved again */
+            block->bytes = 0; /* the block may never fit; the tokens are computed instead and saved again */
             return false;
         }
     }

@@ -1,7 +1,7 @@
 /*
  * Saves the KV memory beyond the engine's life: at its end the most valuable parts of the kept sequences are saved to a
  * file, and the next engine with the same model reads the beginnings of prompts from there. The front opens the files
- * (ENGINE.md, Saved state). What is restored counts as computed, but never as exact (cache.h). Engine thread only.
+ * (ENGINE.md, Saved state). Restored tokens count as computed, but never as exact (cache.h). Engine thread only.
  */
 #ifndef FM_ENGINE_LLAMA_SAVED_H
 #define FM_ENGINE_LLAMA_SAVED_H
@@ -21,9 +21,9 @@ struct fm_saved {
 };
 
 /*
- * For `model`, which outlives it. Reads the index of what was saved; a file that can't be used is reported to the
- * front. Nothing is read or saved if the model embeds, has a window shorter than a block, or if its answers must be
- * repeatable. Free it with fm_saved_free.
+ * Makes `saved` for `model`, which must outlive it. Reads the index of the saved file; a file that can't be used is
+ * reported to the front. Nothing is read or saved if the model embeds, has a window shorter than a block, or if its
+ * answers must be repeatable. Free it with fm_saved_free.
  */
 void fm_saved_init(struct fm_saved *saved, struct fm_llama_model *model, const struct fm_model_files *files,
                    struct fm_kit *kit);

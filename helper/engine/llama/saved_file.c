@@ -83,7 +83,10 @@ static const char *read_trailer(struct trailer *trailer, int fd, uint64_t identi
     return fits ? NULL : "the file's end contradicts its size";
 }
 
-/* Reads a block as it is in the file; `room` tokens are left for it and those after it. False: it makes no sense. */
+/*
+ * Reads a block from the file's format. `room` tokens are left for this block and the blocks after it. False: the block
+ * is invalid.
+ */
 static bool take_block(struct fm_saved_index *index, const struct disk_block *disk, const struct trailer *trailer,
                        size_t room) {
     struct fm_saved_block *block = &index->blocks[index->count];
@@ -114,7 +117,7 @@ static bool are_tokens(const int32_t *tokens, size_t count, int32_t vocabulary) 
     return i == count;
 }
 
-/* `bytes` is the index as it is in the file. False: it makes no sense, although its checksum is right. */
+/* Reads the index from `bytes`, in the file's format. False: the index is invalid, although its checksum is right. */
 static bool take_index(struct fm_saved_index *index, const char *bytes, const struct trailer *trailer,
                        const struct fm_saved_kind *kind) {
     const size_t blocks_bytes = (size_t)trailer->count * sizeof(struct disk_block);
@@ -200,7 +203,7 @@ void fm_saved_writer_add(struct fm_saved_writer *writer, struct fm_saved_block b
     append_bytes(writer, data, bytes);
 }
 
-/* The index as it is in the file; NULL when out of memory. */
+/* Makes the index in the file's format; NULL when out of memory. */
 static char *make_index(const struct fm_saved_index *index) {
     char *bytes = malloc(index_bytes(index) + 1);
     char *at = bytes;

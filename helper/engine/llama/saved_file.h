@@ -26,7 +26,7 @@ struct fm_saved_block {
     uint64_t offset;
     uint64_t bytes;
     uint64_t check;
-    double worth; /* how much it was used, older use counts less: at least 0, at most its parent's */
+    double worth; /* how much the block was used; older use counts less. At least 0, at most the worth of its parent */
     const int32_t *tokens;
 };
 
@@ -72,7 +72,9 @@ void fm_saved_writer_add(struct fm_saved_writer *writer, struct fm_saved_block b
 /* Writes the index and the trailer. False: the file is not complete. */
 FM_MUST_USE bool fm_saved_writer_end(struct fm_saved_writer *writer, uint64_t identity);
 
-/* A checksum of 64 bits: a change within one aligned group of 8 bytes is always seen. Goes on from `sum`; 0 at first.
+/*
+ * A checksum of 64 bits. It always differs after a change within one aligned group of 8 bytes. Continues from `sum`,
+ * which is 0 at first.
  */
 uint64_t fm_saved_sum(uint64_t sum, const void *data, size_t len);
 

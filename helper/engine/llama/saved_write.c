@@ -1,7 +1,7 @@
 /*
  * Saving at the engine's end: saved.h. The kept sequences and the old file become one forest of blocks. A block is
- * worth as much as all conversations that contain it, so a common beginning of several comes first. A block that was
- * not used is worth half as much each time.
+ * worth as much as all conversations that contain it, so a common beginning of several conversations comes first. A
+ * block loses half of its worth with each engine that did not use it.
  */
 #include "base/log.h"
 #include "base/clock.h"
@@ -15,7 +15,7 @@
 
 #define TOKENS_MIN 64   /* least tokens of a conversation: fewer are computed very quickly */
 #define MARGIN_MS  50   /* time for what comes after the last block */
-#define KEPT       0.5  /* part of its worth that an old block keeps */
+#define KEPT       0.5  /* the part of its worth that an old block keeps */
 #define FADES      0.9  /* part of its worth that a state keeps for each later one in its conversation */
 #define WORTH_MIN  0.02 /* blocks worth less are dropped: six engines in a row did not use them */
 #define MINUTE_MS  60000
@@ -158,7 +158,7 @@ static void free_forest(struct forest *forest) {
     free(forest->data);
 }
 
-/* False: the old file has everything already, or there is no memory. */
+/* Makes the forest. False: the old file has everything already, or there is no memory. */
 static bool grow(struct forest *forest, const struct fm_saved *saved, const struct fm_cache *cache) {
     int64_t now = fm_now_ms();
     size_t fresh = 0;
@@ -245,7 +245,7 @@ static size_t take_live(const struct fm_saved *saved, struct forest *forest, con
     return bytes;
 }
 
-/* Copies it from the old file. */
+/* Copies the block from the old file. */
 static size_t take_old(const struct fm_saved *saved, struct forest *forest, const struct node *node) {
     const struct fm_saved_block *block = &saved->index.blocks[node->old];
     size_t bytes = (size_t)block->bytes;

@@ -1,6 +1,6 @@
 /*
- * Continuous batching: scheduler.h. Answers under way come first, with a token each. The rest of the batch goes to the
- * prompts in equal shares, so that a long prompt does not hold up a short one.
+ * Continuous batching: scheduler.h. The present answers come first, with one token each. The rest of the batch goes to
+ * the prompts in equal shares, so that a long prompt does not hold up a short one.
  */
 #include "engine/llama/scheduler.h"
 #include "base/clock.h"
@@ -10,20 +10,21 @@
 
 #include <stdlib.h>
 
-/* How long a batch may take while answers are under way, which wait for it; and how long a new job may wait for
- * prompts. In ms. */
+/* In ms: how long a batch may take while answers wait for it, and how long a new job may wait for prompts. */
 #define BESIDE_MS 450
 #define ALONE_MS  500
 
-/* If nothing waits. A single thread computes a token as fast in a batch of 64 as in one of 512; but several threads
- * wait for each other less in a long batch, even more so beside other programs. */
+/*
+ * In ms: how long a batch may take if nothing waits for it. A single thread computes a token as fast in a batch of 64
+ * as in a batch of 512. But several threads wait for each other less in a long batch, especially beside other programs.
+ */
 #define LONG_MS  4000
 #define LONG_MIN 256
 
 /*
  * With at least this many tokens in a batch, ggml computes attention in tiles (GGML_FA_TILE_Q in its
  * ggml-cpu/common.h). After some 2,000 tokens of a prompt, a batch of 64 takes hardly longer than one of 32. So a batch
- * may take this long, in ms, to have that many: beside answers, and alone.
+ * may take this long, in ms, to have this many tokens: beside answers, and alone.
  */
 #define TILE           64
 #define TILE_BESIDE_MS 2000
@@ -75,7 +76,7 @@ static size_t slots(const struct fm_scheduler *scheduler) {
     return (size_t)scheduler->model->slots;
 }
 
-/* Whether it has a job that is not over, and a place in the memory. */
+/* Whether the sequence has a job that is not over, and a place in the memory. */
 static bool is_active(const struct fm_sequence *sequence) {
     return sequence->job && sequence->cached && !sequence->reason;
 }
@@ -87,7 +88,7 @@ static void end_sequence(struct fm_scheduler *scheduler, struct fm_sequence *seq
     fm_sequence_end(sequence);
     scheduler->running--;
     scheduler->crowded = scheduler->crowded && !had_place;
-    if (sequence->filled == 0) { /* otherwise when the batch is computed */
+    if (sequence->filled == 0) { /* other sequences report after the batch is computed */
         fm_sequence_release(sequence);
     }
 }
@@ -113,7 +114,7 @@ static void look_around(struct fm_scheduler *scheduler) {
     }
 }
 
-/* Whether a repeatable job is under way: no other job begins beside it. */
+/* Whether a repeatable job is running: no other job begins beside it. */
 static bool is_closed(const struct fm_scheduler *scheduler) {
     for (size_t i = 0; i < slots(scheduler); i++) {
         const struct fm_kit_job *job = scheduler->list[i].job;
@@ -137,7 +138,10 @@ static bool is_to_give_way(const struct fm_scheduler *scheduler, int64_t now_ms)
            takes_long(scheduler, now_ms);
 }
 
-/* Other programs slow the batch down so much that fewer threads would finish it sooner, even from the beginning. */
+/*
+ * Whether other programs slow the batch down so much that fewer threads would finish it sooner, even if they begin
+ * again.
+ */
 static bool is_better_begun_again(const struct fm_scheduler *scheduler) {
     return !scheduler->busy && !scheduler->cache.states && fm_threads_lost(&scheduler->model->threads);
 }
@@ -203,10 +207,10 @@ static struct fm_kit_job *take_job(struct fm_scheduler *scheduler) {
 
 /* Takes jobs that are there; waits if there is nothing to do. False: the end has come. */
 static bool admit(struct fm_scheduler *scheduler) {
-    if (scheduler->running == 0) { /* before it looks for jobs: what they compute does not depend on when they come */
+    if (scheduler->running == 0) { /* before jobs are taken: their computation must not depend on when they come */
         fm_cache_move_out(&scheduler->cache);
     }
-    int64_t deadline = INT64_MAX; /* starts with the first job, because answers under way wait */
+    int64_t deadline = INT64_MAX; /* the time starts with the first job, because the present answers wait */
     while (scheduler->running < slots(scheduler) && !is_closed(scheduler) && fm_now_ms() < deadline) {
         struct fm_kit_job *job = take_job(scheduler);
         if (!job) {
@@ -232,7 +236,7 @@ static void start_compiled(struct fm_scheduler *scheduler) {
 
 /* ---- places in the memory ---- */
 
-/* Tokens that it has, or will soon have. */
+/* The number of tokens that the sequence has, or will soon have. */
 static size_t wanted_room(const struct fm_sequence *sequence) {
     const struct fm_kit_job *job = sequence->job;
     int64_t left = job->max_tokens > 0 ? job->max_tokens - job->output_tokens : ANSWER_ROOM;
@@ -240,7 +244,7 @@ static size_t wanted_room(const struct fm_sequence *sequence) {
     return min_size(all, sequence->model->context_length);
 }
 
-/* Whether it has room beside the active sequences. A single one always has room. */
+/* Whether the sequence has room beside the active sequences. A single sequence always has room. */
 static bool has_room(struct fm_scheduler *scheduler, const struct fm_sequence *next) {
     const struct fm_llama_model *model = scheduler->model;
     const struct fm_prompt prompt = fm_sequence_prompt(next);
@@ -269,7 +273,7 @@ static struct fm_sequence *find_placeless(struct fm_scheduler *scheduler) {
     return first;
 }
 
-/* Gives places in order, while there is room: a sequence that finds no room later was computed in vain. */
+/* Gives places in order, while there is room. If a sequence later found no room, its computation would be wasted. */
 static void place_sequences(struct fm_scheduler *scheduler) {
     struct fm_sequence *next = find_placeless(scheduler);
     for (; next && has_room(scheduler, next); next = find_placeless(scheduler)) {
@@ -291,7 +295,7 @@ static void end_those_over(struct fm_scheduler *scheduler) {
 
 /* ---- a full memory ---- */
 
-/* The active sequence that came last; NULL: there is only one. */
+/* The active sequence that came last; NULL: there is only one active sequence. */
 static struct fm_sequence *find_youngest(struct fm_scheduler *scheduler) {
     struct fm_sequence *youngest = NULL;
     size_t active = 0;
@@ -306,8 +310,9 @@ static struct fm_sequence *find_youngest(struct fm_scheduler *scheduler) {
 }
 
 /*
- * Makes room: the memory grows, or a kept conversation is removed, or a sequence under way has to wait until another
- * one ends and is then computed again. No answer is cut. A single sequence always has room, for a whole context.
+ * Makes room: the memory grows, or a kept conversation is removed, or an active sequence must wait. It waits until
+ * another sequence ends, and is then computed again. No answer is cut. A single sequence always has room for a whole
+ * context.
  */
 static void make_room(struct fm_scheduler *scheduler) {
     if (fm_kv_grow(scheduler->model, 0) || fm_cache_make_room(&scheduler->cache)) {
@@ -338,7 +343,7 @@ static size_t left_of(const struct fm_sequence *sequence) {
     return sequence->count - sequence->cached->count;
 }
 
-/* Whether its prompt needs a batch, and is not in this one yet. */
+/* Whether the sequence's prompt needs a batch, and is not in this batch yet. */
 static bool waits(const struct fm_sequence *sequence) {
     return is_active(sequence) && sequence->filled == 0 && fm_sequence_prefills(sequence) &&
            !fm_sequence_span(sequence);
@@ -364,7 +369,7 @@ static struct fm_sequence *find_shortest(const struct fm_scheduler *scheduler) {
     return shortest;
 }
 
-/* Budget beside this many answers, or if a new job has to wait for the batch. */
+/* The budget beside this many answers, or if a new job has to wait for the batch. */
 static size_t short_budget(const struct fm_scheduler *scheduler, size_t answers) {
     double token_ms = scheduler->token_ms;
     size_t most = token_ms > 0 ? (size_t)((answers > 0 ? BESIDE_MS : ALONE_MS) / token_ms) : 0;
@@ -373,8 +378,10 @@ static size_t short_budget(const struct fm_scheduler *scheduler, size_t answers)
     return max_size(max_size(most, tile), CHUNK_MIN);
 }
 
-/* Budget if nothing waits: a token takes less time in a long batch. But while another number of threads may have to be
- * tried, batches are short. */
+/*
+ * The budget if nothing waits: a token takes less time in a long batch. But batches are short while another number of
+ * threads may have to be tried.
+ */
 static size_t long_budget(const struct fm_scheduler *scheduler) {
     bool known = scheduler->token_ms > 0;
     size_t most = known ? max_size((size_t)(LONG_MS / scheduler->token_ms), LONG_MIN) : scheduler->model->chunk;
@@ -384,8 +391,8 @@ static size_t long_budget(const struct fm_scheduler *scheduler) {
 
 /*
  * Tokens of prompts that the next batch may have. Without answers, the prompts share the batch equally until the
- * shortest is done: that makes no prompt wait longer. Such a batch gives way to a new job, if dropping it only loses
- * this batch.
+ * shortest prompt is done, so that no prompt waits longer. Such a batch gives way to a new job, if dropping it only
+ * loses this batch.
  */
 static size_t budget(struct fm_scheduler *scheduler, size_t answers) {
     size_t most = short_budget(scheduler, answers);
@@ -397,18 +404,19 @@ static size_t budget(struct fm_scheduler *scheduler, size_t answers) {
     return min_size(max_size(most, even), fm_batch_room(&scheduler->batch));
 }
 
-/* The shortest prompt first: the part of its share that it does not need goes to the others. */
+/* Takes the shortest prompt first. The other prompts get the part of its share that it does not need. */
 static void fill_prompts(struct fm_scheduler *scheduler, size_t most) {
     for (size_t waiting = count_waiting(scheduler); waiting > 0 && most > 0; waiting--) {
         struct fm_sequence *shortest = find_shortest(scheduler);
         size_t share = (most + waiting - 1) / waiting;
-        bool exact = is_exact(scheduler, shortest); /* then chunks are complete, however long they take */
+        /* exact sequences compute complete chunks, however long they take */
+        bool exact = is_exact(scheduler, shortest);
         share = fm_sequence_fill(shortest, &scheduler->batch, exact ? scheduler->model->chunk : share);
         most -= share < most ? share : most;
     }
 }
 
-/* The only answer, if it has the batch to itself; NULL: there are prompts, or several answers. */
+/* The answer that has the batch to itself; NULL: there are prompts, or several answers. */
 static struct fm_sequence *find_single(struct fm_scheduler *scheduler) {
     struct fm_sequence *single = NULL;
     for (size_t i = 0; i < slots(scheduler) && scheduler->running == 1; i++) {
@@ -457,7 +465,10 @@ static void measure(struct fm_scheduler *scheduler, int64_t took_us) {
     }
 }
 
-/* A batch gave way. That can't go on without end: batches become shorter each time, so more and more is computed. */
+/*
+ * Notes that a batch gave way. This can't repeat without end: batches become shorter each time, so more and more of
+ * them are completed.
+ */
 static void note_vain(struct fm_scheduler *scheduler) {
     scheduler->vain_ms += fm_now_ms() - scheduler->begun_ms;
     if (scheduler->vain_ms > ALONE_MS) {
@@ -589,7 +600,7 @@ static struct fm_sequence *find_seeing(struct fm_scheduler *scheduler) {
     return oldest;
 }
 
-/* Computes one span of one sequence's image: the others wait. */
+/* Computes one span of one sequence's image. The other sequences wait. */
 static void see(struct fm_scheduler *scheduler) {
     struct fm_sequence *next = find_seeing(scheduler);
     if (!next) {
@@ -598,7 +609,7 @@ static void see(struct fm_scheduler *scheduler) {
     scheduler->busy = next;
     scheduler->wanted = true;
     scheduler->model->exact = is_exact(scheduler, next);
-    next->filled = 1; /* for look_around: it is being computed */
+    next->filled = 1; /* tells look_around that this sequence is being computed */
     enum fm_decode result = fm_sequence_see(next, &scheduler->batch, go_on, scheduler);
     next->filled = 0;
     scheduler->busy = NULL;

@@ -46,7 +46,7 @@ static enum fm_reason push(struct fm_sequence *sequence, llama_token token) {
     if (sequence->count < context) {
         sequence->tokens[sequence->count++] = token;
     }
-    return sequence->count >= context ? FM_REASON_LENGTH : FM_REASON_NONE; /* then this token has the last place */
+    return sequence->count >= context ? FM_REASON_LENGTH : FM_REASON_NONE; /* then this token takes the last place */
 }
 
 static enum fm_reason add_before_grammar(struct fm_sequence *sequence, llama_token token);
@@ -130,8 +130,8 @@ static void allow_starts(struct fm_sequence *sequence, bool any) {
 }
 
 /*
- * From now on a thought may begin, or the grammar. After a thought this is only needed if the grammar does not have
- * both.
+ * From now on a thought or the grammar may begin. After a thought this is only needed if the grammar does not include
+ * thoughts.
  */
 static void begin_opening(struct fm_sequence *sequence) {
     struct fm_opening *opening = &sequence->opening;
@@ -149,7 +149,7 @@ static void begin_opening(struct fm_sequence *sequence) {
     allow_starts(sequence, fm_llama_answer_is_thinking(&sequence->answer));
 }
 
-/* The held tokens belong to a mark, or to the grammar's text. */
+/* Passes on the held tokens: they belong to a mark, or to the grammar's text. */
 static enum fm_reason settle_opening(struct fm_sequence *sequence, bool mark) {
     struct fm_opening *opening = &sequence->opening;
     struct fm_llama_answer *answer = &sequence->answer;
@@ -243,8 +243,8 @@ static enum fm_reason add_opening(struct fm_sequence *sequence, llama_token toke
 }
 
 /*
- * The grammar does not allow the bytes so far, so they must become a mark: picks the likeliest token that continues
- * one.
+ * Picks the most likely token that continues a mark: the grammar does not allow the bytes so far, so they must become a
+ * mark.
  */
 static llama_token draw_start(const struct fm_sequence *sequence) {
     llama_token best = LLAMA_TOKEN_NULL;
@@ -261,7 +261,7 @@ static llama_token draw_start(const struct fm_sequence *sequence) {
 static enum fm_reason begin_grammar(struct fm_sequence *sequence) {
     struct fm_thought_parser *thought = &sequence->answer.thought;
     const char *gap = thought->form->gap;
-    size_t come = thought->space; /* white space, as most gaps are */
+    size_t come = thought->space; /* most gaps are white space */
     bool free_text = sequence->job->format.kind == FM_FORMAT_TEXT;
     bool more = thought->form->lead[0] || free_text; /* another thought may follow, or the mark of the text */
     enum fm_reason reason = FM_REASON_NONE;
@@ -282,8 +282,8 @@ static enum fm_reason close_thought(struct fm_sequence *sequence) {
 }
 
 /*
- * Adds `token` of a thought. If it also has the beginning of the text, only the tokens of the part before that are
- * kept.
+ * Adds `token` of a thought. If the token also has the beginning of the text, only the tokens of the part before the
+ * text are kept.
  */
 static enum fm_reason add_thought(struct fm_sequence *sequence, llama_token token) {
     llama_token *tokens = NULL;
@@ -397,8 +397,8 @@ static size_t computed(const struct fm_sequence *sequence) {
 }
 
 /*
- * Tokens that the grammar forces are not drawn, and are computed in one batch; but if the logits of each token are
- * wanted, in one batch each.
+ * Tokens that the grammar forces are not drawn, and are computed in one batch. If the logits of each token are wanted,
+ * each token has its own batch.
  */
 static enum fm_reason add_forced(struct fm_sequence *sequence) {
     enum fm_reason reason = FM_REASON_NONE;
@@ -421,7 +421,7 @@ static enum fm_reason step(struct fm_sequence *sequence) {
     return reason ? reason : add_forced(sequence);
 }
 
-/* All tokens are computed, and `logits` come after the last. */
+/* Call it when all tokens are computed: `logits` are the logits after the last token. */
 static void go_on_with(struct fm_sequence *sequence, const float *logits) {
     sequence->answer.logits = logits;
     while (!sequence->reason && sequence->count == computed(sequence)) {
@@ -583,7 +583,7 @@ static void tell_progress(struct fm_sequence *sequence) {
     }
 }
 
-/* Draws the next tokens while they are the drafted ones: the logits after each are in the batch. */
+/* Draws the next tokens as long as they are the drafted tokens. The batch has the logits after each of them. */
 static void take_drafts(struct fm_sequence *sequence, const struct fm_batch *batch) {
     struct fm_cached *cached = sequence->cached;
     size_t count = fm_sequence_accepted(sequence, 0);

@@ -3,18 +3,24 @@
 
 #define BATCH_MAX_US 120000.0 /* a new job waits for the batch, and so do readers of the stream */
 
-/* The gain that a draft must promise, because times vary; more if drafts have cost this answer time. */
+/* The gain that a draft must promise, because times vary. It must promise more if drafts have cost this answer time. */
 #define GAIN_MIN    1.05
 #define LOSS_FACTOR 3
 
 #define AGREE_MORE 4 /* how much longer a draft may be than the repeated text before it */
 
-/* The weight of the chances below against what was seen, in tokens; its upper limit, and how long it counts. */
+/*
+ * The weight of the chances below, in tokens, compared with the observed results; the upper limit of these; and how
+ * long they count.
+ */
 #define GUESS_WEIGHT 6
 #define GUESS_CHANCE 0.6 /* chance that one more token is likely enough, and right */
 #define GUESSED_MAX  96
 
-/* For each token that is not guessed: what did not pay is tried again later, in this answer and in others. */
+/*
+ * A change for each token that is not guessed, so that guessing that did not pay is tried again later, in this answer
+ * and in others.
+ */
 #define FORGET     (1.0F / 64)
 #define FORGET_ALL (1.0F / 1024)
 
@@ -23,7 +29,7 @@
 #define TRIED       2   /* with this many tokens */
 
 #define WEIGHT 0.125 /* the weight of a new measurement in an average */
-#define STEP   0.3   /* a measurement further off is limited to this: other work was in between */
+#define STEP   0.3   /* a measurement that differs by more is limited to this, because other work was in between */
 
 static size_t size_of(size_t drafts) {
     static const size_t least[FM_SPECULATION_SIZES] = {0, 2, 4, 8, 12, 20};
@@ -57,7 +63,7 @@ void fm_speculation_measure(struct fm_speculation *speculation, struct fm_specul
     account->gained += (double)(accepted + 1) * speculation->single - took_us;
 }
 
-/* What each of `drafts` tokens adds to the time of a batch; for a size not tried yet, estimated from other sizes. */
+/* The time that each of `drafts` tokens adds to a batch. For a size not tried yet, it is estimated from other sizes. */
 static double more_of(const struct fm_speculation *speculation, size_t drafts, double token_us) {
     double more = speculation->more[size_of(drafts)];
     more = more > 0 ? more : token_us;
@@ -78,7 +84,7 @@ size_t fm_speculation_drafts(const struct fm_speculation *speculation, const str
         return lookup->found ? most : 0;
     }
     double expected = 1; /* tokens that the batch is expected to give */
-    double chance = 1;   /* probability that all before are right */
+    double chance = 1;   /* probability that all tokens before are right */
     double best = least_gain(account);
     size_t drafts = 0;
     if (single <= 0) {
@@ -114,7 +120,7 @@ static size_t guess_class(double probability) {
     return class;
 }
 
-/* The chance as it was seen; `first` is the value before anything was seen. */
+/* The observed chance; `first` is the value before anything was observed. */
 static double chance_of(const struct fm_guess_count *seen, double first) {
     return ((double)seen->right + GUESS_WEIGHT * first) / ((double)seen->tried + GUESS_WEIGHT);
 }
@@ -125,7 +131,10 @@ static double guess_chance(const struct fm_speculation_account *account, size_t 
     return chance_of(&account->guesses[class], first[class]);
 }
 
-/* How many times as fast the batch is with the present guesses; and at best, with up to `most`. */
+/*
+ * The speed of the batch with the present guesses, relative to no guesses; and the best speed with up to `most`
+ * guesses.
+ */
 static double gain_so_far(const struct fm_speculation *speculation, const struct fm_guess *guess, double token_us) {
     double more = guess->count > 0 ? (double)guess->count * more_of(speculation, guess->count, token_us) : 0;
     return guess->expected * speculation->single / (speculation->single + guess->took_us + more);
@@ -233,5 +242,6 @@ void fm_speculation_measure_guess(struct fm_speculation *speculation, struct fm_
         return;
     }
     speculation->guess = speculation->guesses == 0 || sample < speculation->guess ? sample : speculation->guess;
-    speculation->guesses++; /* the least of them counts: the first one read the weights from the disk */
+    /* the least measurement counts, because the first one included reading the weights from the disk */
+    speculation->guesses++;
 }

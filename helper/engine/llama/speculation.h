@@ -1,8 +1,8 @@
 /*
- * Whether drafts pay, and how long they should be. That depends on how likely they are right, and on how much longer a
- * batch with drafts takes than one without; both are measured. If one token keeps a processor's cores busy, a batch of
- * 8 takes 5 times as long; if the processor waits for its memory, it takes hardly longer. Engine thread only; nothing
- * here blocks.
+ * Whether drafts pay, and how long they should be. This depends on how likely the drafts are right, and on how much
+ * longer a batch takes with drafts; both are measured. If one token keeps a processor's cores busy, a batch of 8 takes
+ * 5 times as long; if the processor waits for its memory, it takes hardly longer. Engine thread only; nothing here
+ * blocks.
  */
 #ifndef FM_ENGINE_LLAMA_SPECULATION_H
 #define FM_ENGINE_LLAMA_SPECULATION_H
@@ -26,7 +26,8 @@ struct fm_speculation {
     double more[FM_SPECULATION_SIZES]; /* each token beyond the first, by how many there are; 0: not known yet */
     double guess;                      /* time of a token of the draft model, divided by `single` */
     unsigned guesses;                  /* how often `guess` was measured, up to a limit */
-    struct fm_guess_count all;         /* of all the draft model's tokens; too unlikely ones count as wrong */
+    /* results of all the draft model's tokens; tokens that are too unlikely count as wrong */
+    struct fm_guess_count all;
 };
 
 /* The account of one answer, in microseconds. All zero: nothing yet. */
@@ -49,13 +50,16 @@ struct fm_guess {
     unsigned char classes[FM_DRAFTS_MAX];
 };
 
-/* A batch of one answer's last token and of `drafts` more took `took_us`; `accepted` of them were right. */
+/*
+ * Notes that a batch of one answer's last token and of `drafts` more tokens took `took_us`, and that `accepted` of the
+ * drafts were right.
+ */
 void fm_speculation_measure(struct fm_speculation *speculation, struct fm_speculation_account *account, size_t drafts,
                             size_t accepted, double took_us);
 
 /*
- * How many drafts the next batch should have, at most `most`; 0 where they do not pay. `token_us` is what a token of a
- * prompt takes; 0: not known.
+ * The number of drafts that the next batch should have, at most `most`; 0 if drafts do not pay. `token_us` is the time
+ * of a token of a prompt; 0: not known.
  */
 size_t fm_speculation_drafts(const struct fm_speculation *speculation, const struct fm_speculation_account *account,
                              const struct fm_lookup *lookup, size_t most, double token_us);
@@ -74,7 +78,10 @@ bool fm_speculation_guesses(const struct fm_speculation *speculation, const stru
 bool fm_speculation_take(const struct fm_speculation *speculation, const struct fm_speculation_account *account,
                          struct fm_guess *guess, double probability, double token_us);
 
-/* After fm_speculation_measure: whether `guess`, whose tokens the batch had, was right. Without any, others were. */
+/*
+ * Call it after fm_speculation_measure, for a batch with the tokens of `guess`: notes that `accepted` of them were
+ * right.
+ */
 void fm_speculation_measure_guess(struct fm_speculation *speculation, struct fm_speculation_account *account,
                                   const struct fm_guess *guess, size_t accepted);
 

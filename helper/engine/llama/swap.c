@@ -55,7 +55,7 @@ bool fm_swap_out(struct fm_cached *cached) {
         return false;
     }
     llama_memory_seq_rm(llama_get_memory(model->context), cached->id, -1, -1);
-    cached->exact = 0; /* in other cells, the sequence's entries are added up in another order */
+    cached->exact = 0; /* in other cells, the entries of the sequence are added up in another order */
     cached->shared = 0;
     cached->state = state;
     cached->state_bytes = bytes;

@@ -8,7 +8,8 @@
            */
 
 /*
- * The part of a thread's time that may be lost before fewer threads are tried: a desktop's small programs take no more.
+ * The part of a thread's time that may be lost before fewer threads are tried. A desktop's small programs do not take
+ * more.
  */
 #define LOST_MAX 0.25
 
@@ -18,7 +19,7 @@
 /* Another number of threads must be this much faster to stay. */
 #define FASTER 0.92
 
-/* Before another number is tried again. A trial that fails takes a window or two. */
+/* The pause before another number is tried again. A trial that fails takes a window or two. */
 #define PAUSE_MIN_MS 250
 #define PAUSE_MAX_MS 8000
 
@@ -63,7 +64,7 @@ static double compare_times(const struct fm_thread_count *count) {
     return expected > 0 ? took / expected : 0;
 }
 
-/* Costs that the window did not measure are assumed to have changed by `ratio`. */
+/* Changes the costs that the window did not measure by `ratio`, because the measured costs changed by it. */
 static void remember_costs(struct fm_thread_count *count, double ratio) {
     for (size_t i = 0; i < FM_BATCH_KINDS; i++) {
         bool seen = count->tokens[i] > 0;
@@ -71,7 +72,7 @@ static void remember_costs(struct fm_thread_count *count, double ratio) {
     }
 }
 
-/* As many threads as got all their time. */
+/* The number of threads that would get all their time. */
 static int fewer(const struct fm_thread_count *count) {
     int whole = (int)(count->cpu_us / count->wall_us);
     return whole < 1 ? 1 : whole < count->now ? whole : count->now - 1;
@@ -88,7 +89,7 @@ static void settle_trial(struct fm_thread_count *count, int64_t now_ms, bool sta
 
 static void end_trial(struct fm_thread_count *count, int64_t now_ms) {
     double ratio = compare_times(count);
-    if (ratio > 0) { /* else it goes on, until there is a batch of a kind that was seen before */
+    if (ratio > 0) { /* otherwise the trial continues, until there is a batch of a kind that was measured before */
         bool stays = ratio < FASTER;
         settle_trial(count, now_ms, stays);
         if (stays) {
@@ -120,7 +121,7 @@ static void begin_window(struct fm_thread_count *count) {
     memset(count->tokens, 0, sizeof count->tokens);
 }
 
-/* A batch was given up, so only one thing is known: the present number of threads is too large. */
+/* Handles a batch that was given up: it only shows that the present number of threads is too large. */
 static void give_up(struct fm_thread_count *count, int64_t now_ms) {
     if (count->before && count->before < count->now) {
         settle_trial(count, now_ms, false);
@@ -133,7 +134,7 @@ static void give_up(struct fm_thread_count *count, int64_t now_ms) {
 
 void fm_thread_count_note(struct fm_thread_count *count, int64_t now_ms, const struct fm_computed *computed) {
     if (computed->tokens == 0 && !fm_thread_count_is_lost(count, computed->wall_us, computed->cpu_us)) {
-        return; /* for another reason */
+        return; /* the batch was given up for another reason */
     }
     count->wall_us += computed->wall_us;
     count->cpu_us += computed->cpu_us;

@@ -1,8 +1,8 @@
 /*
- * How many of the compute threads take part. ggml's threads wait for each other many times a token, and spin meanwhile:
- * where another program keeps one of them off its core, all of them lose that time. Two threads beside two busy
- * programs were seen to take ten times as long as one. So when the threads lose processor time, fewer of them are
- * tried; and more now and then. What is faster stays. Nothing here blocks; one thread at a time.
+ * How many of the compute threads take part. ggml's threads wait for each other many times for each token, and spin
+ * meanwhile. If another program takes the core of one thread, all threads lose this time. Beside two busy programs, two
+ * threads took ten times as long as one thread. So when the threads lose processor time, fewer threads are tried; now
+ * and then more threads are tried. The faster number stays. Nothing here blocks; one thread at a time.
  */
 #ifndef FM_ENGINE_LLAMA_THREAD_COUNT_H
 #define FM_ENGINE_LLAMA_THREAD_COUNT_H
@@ -33,16 +33,19 @@ struct fm_computed {
     int64_t cpu_us; /* processor time of the process in that time */
 };
 
-/* All of `most` threads, at first. */
+/* Begins with all of `most` threads. */
 void fm_thread_count_init(struct fm_thread_count *count, int most);
 
-/* A batch has been computed, at `now_ms`. Changes ->now when enough was computed to compare. */
+/* Call it when a batch was computed, at `now_ms`. Changes ->now when enough was computed to compare. */
 void fm_thread_count_note(struct fm_thread_count *count, int64_t now_ms, const struct fm_computed *computed);
 
-/* All threads compute, and no other number is tried, nor is to be by now. Else batches are better short. */
+/*
+ * True if all threads compute, and no other number is being tried or due to be tried. Otherwise short batches are
+ * better.
+ */
 bool fm_thread_count_is_settled(const struct fm_thread_count *count, int64_t now_ms);
 
-/* Whether a batch that is not ready after `wall_us` is better given up, and begun again by fewer threads. */
+/* Whether a batch that is not ready after `wall_us` should be given up, and begun again with fewer threads. */
 bool fm_thread_count_is_lost(const struct fm_thread_count *count, int64_t wall_us, int64_t cpu_us);
 
 #endif

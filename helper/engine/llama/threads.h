@@ -1,4 +1,4 @@
-/* The threads that compute a model. Engine thread only; nothing here blocks but the start and the end. */
+/* The threads that compute a model. Engine thread only; only the start and the end block. */
 #ifndef FM_ENGINE_LLAMA_THREADS_H
 #define FM_ENGINE_LLAMA_THREADS_H
 
@@ -19,14 +19,14 @@ struct fm_threads {
 /* The default number of threads: one for each core that this process may use. */
 int fm_threads_default(void);
 
-/* Starts `most` threads for `context`, which llama.cpp starts for each batch where that fails. */
+/* Starts `most` threads for `context`. If that fails, llama.cpp starts threads for each batch. */
 void fm_threads_start(struct fm_threads *threads, struct llama_context *context, int most);
 
-/* The threads compute `context` from now on, instead of the context that they began with. */
+/* Makes the threads compute `context` from now on, instead of their first context. */
 void fm_threads_move(struct fm_threads *threads, struct llama_context *context);
 
 /*
- * `context` is to be computed by the same threads, between the batches of their own context; `context` is freed before
+ * Makes the threads also compute `context`, between the batches of their own context. `context` must be freed before
  * the threads stop.
  */
 void fm_threads_share(const struct fm_threads *threads, struct llama_context *context);
@@ -50,10 +50,12 @@ void fm_threads_begin(struct fm_threads *threads, bool all);
 /* Call it after a batch of `tokens` tokens; 0: the batch was given up. */
 void fm_threads_end(struct fm_threads *threads, int64_t tokens);
 
-/* fm_thread_count_is_settled. */
+/* The result of fm_thread_count_is_settled. */
 bool fm_threads_settled(const struct fm_threads *threads);
 
-/* Call it during a batch. True: the batch is done sooner if it is given up, and begun again after fm_threads_end. */
+/*
+ * Call it during a batch. True: the batch would be done sooner if it is given up, and begun again after fm_threads_end.
+ */
 bool fm_threads_lost(const struct fm_threads *threads);
 
 #endif

@@ -2,8 +2,8 @@
  * Text to tokens: tokens.h.
  *
  * Most tokenizers split text with std::regex, which recurses once for each character of a match. None of their patterns
- * matches beyond a line with the blank lines and the indent that follow it, so the longest of these determines how much
- * stack is needed.
+ * matches more than a line with the blank lines and the indent after it. So the longest such part of the text
+ * determines how much stack is needed.
  */
 #include "engine/llama/tokens.h"
 #include "base/platform.h"
@@ -17,7 +17,7 @@
 
 #define TOKENS_MAX (64u * 1024u * 1024u) /* at most one for each byte; a request has at most 10 MB */
 
-/* docs/limits.md names it: 256 MiB of stack, at worst, which the kernel hands out as it is used. */
+/* docs/limits.md names this limit. It needs at most 256 MiB of stack, which the kernel provides as it is used. */
 #define LINE_CHARACTERS_MAX 524288
 
 #define STACK_PER_CHARACTER 512                                      /* bytes; GCC's library takes 365 */
@@ -49,7 +49,8 @@ bool fm_token_is_special(const struct llama_vocab *vocab, llama_token token) {
 }
 
 /*
- * Whether the first `len` bytes of `text` are `token`; some tokenizers add a space in front at the beginning of a text.
+ * Whether the first `len` bytes of `text` are the text of `token`. Some tokenizers add a space at the beginning of a
+ * text.
  */
 static bool is_piece(const struct llama_vocab *vocab, llama_token token, const char *text, size_t len) {
     char piece[PIECE_SIZE];
@@ -88,7 +89,7 @@ enum fm_code fm_tokens_check(const struct fm_tokens *tokens, size_t count, bool 
 }
 
 /*
- * Characters of the longest line, with the blank lines and the indent that follow it: patterns take in white space on
+ * Characters of the longest line, with the blank lines and the indent after it: patterns may match the white space on
  * both sides of a line's end.
  */
 static size_t longest_line(const char *text, size_t len) {
@@ -136,7 +137,7 @@ static void tokenize_piece(void *argument) {
     tokens->len += count * sizeof(llama_token);
 }
 
-/* Runs it with the stack that a line of this length needs. */
+/* Runs the tokenizer with the stack that a line of this length needs. */
 static enum fm_code run_piece(struct piece *piece, size_t line) {
     if (line <= LINE_ON_OUR_STACK) {
         tokenize_piece(piece);
@@ -146,8 +147,10 @@ static enum fm_code run_piece(struct piece *piece, size_t line) {
     return fm_run_on_stack(stack, tokenize_piece, piece) == 0 ? piece->code : fm_fail_no_memory(piece->error);
 }
 
-/* A line is too long to tokenize. Mostly the text does not fit either: if its beginning shows that,
- * that error comes first. */
+/*
+ * Fails because a line is too long to tokenize. Usually the text does not fit either: if the beginning of the text
+ * shows that, fails with that error instead.
+ */
 static enum fm_code refuse_line(struct piece *piece, size_t line) {
     size_t characters = 0;
     size_t len = 0;

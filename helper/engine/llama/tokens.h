@@ -21,12 +21,12 @@ struct fm_tokens {
 };
 
 /*
- * Whether `token` is a control token, not text. llama.cpp treats five of gpt-oss's control tokens, and one of Solar's,
- * as text, so that its server shows them: here they are not text.
+ * Whether `token` is a control token, not text. llama.cpp treats five control tokens of gpt-oss and one of Solar as
+ * text, so that its server shows them. Here they are control tokens.
  */
 bool fm_token_is_control(const struct llama_vocab *vocab, llama_token token);
 
-/* As llama_token_to_piece, but a control token (fm_token_is_control) only has a text with `control`. */
+/* Works as llama_token_to_piece, but a control token (fm_token_is_control) only has a text with `control`. */
 int32_t fm_token_piece(const struct llama_vocab *vocab, llama_token token, bool control, char *text, int32_t room);
 
 /* True for control tokens and user-defined ones: the tokenizer turns their text into this one token everywhere. */
@@ -36,8 +36,8 @@ bool fm_token_is_special(const struct llama_vocab *vocab, llama_token token);
 llama_token fm_token_of(const struct llama_vocab *vocab, const char *text);
 
 /*
- * Writes to `tokens` at most `room` tokens with whose text `text` (`len` bytes) begins: the shortest first, up to a
- * control or user-defined token. Returns how many.
+ * Writes to `tokens` at most `room` tokens whose text is the beginning of `text` (`len` bytes): the shortest first, up
+ * to a control or user-defined token. Returns how many.
  */
 size_t fm_tokens_beginning(const struct llama_vocab *vocab, const char *text, size_t len, llama_token *tokens,
                            size_t room);
@@ -56,13 +56,13 @@ void fm_tokens_init(struct fm_tokens *tokens, const struct llama_vocab *vocab, s
 /* How many tokens `tokens` has so far. */
 size_t fm_tokens_count(const struct fm_tokens *tokens);
 
-/* FM_CONTEXT_OVERFLOW where `count` tokens (`or_more`: at least) do not fit. */
+/* FM_CONTEXT_OVERFLOW if `count` tokens do not fit. `or_more`: there are at least `count` tokens. */
 FM_MUST_USE enum fm_code fm_tokens_check(const struct fm_tokens *tokens, size_t count, bool or_more,
                                          struct fm_error *error);
 
 /*
  * Adds the tokens of a text. FM_INVALID_REQUEST when a line is too long (docs/limits.md, "Requests and replies");
- * FM_CONTEXT_OVERFLOW when its length shows that it does not fit; else see fm_tokens_check.
+ * FM_CONTEXT_OVERFLOW when the length of the text shows that it does not fit; fm_tokens_check finds the other cases.
  */
 FM_MUST_USE enum fm_code fm_tokens_add(struct fm_tokens *tokens, const char *text, size_t len, enum fm_tokens_kind kind,
                                        struct fm_error *error);

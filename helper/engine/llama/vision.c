@@ -13,7 +13,7 @@
 struct fm_vision {
     mtmd_context *context;
     const struct llama_vocab *vocab;
-    /* the members from here on are of the work that is under way */
+    /* the members from here on belong to the present work */
     fm_image_go_on *go_on;
     void *state;
     bool stopped;
@@ -23,7 +23,7 @@ struct fm_picture {
     const struct fm_image *image; /* borrowed */
     unsigned char id[FM_VISION_ID_SIZE];
     mtmd_input_chunks *outline; /* without pixels */
-    mtmd_input_chunks *chunks;  /* with them, while its spans are computed; NULL before and after */
+    mtmd_input_chunks *chunks;  /* with pixels, while its spans are computed; NULL before and after */
 };
 
 bool fm_vision_supported(void) {
@@ -33,8 +33,8 @@ bool fm_vision_supported(void) {
 /* ---- the projector ---- */
 
 /*
- * Before each operation, the encoder's scheduler asks whether to call this again when it is done. It does that for
- * operations that take long, and the work ends there if it should; the results are then not used.
+ * Before each operation, the encoder's scheduler asks whether to call this again when it is done. This code asks for it
+ * after operations that take long, and can end the work there; the results are then not used.
  */
 static bool on_operation(struct ggml_tensor *tensor, bool ask, void *argument) {
     struct fm_vision *vision = argument;
@@ -109,7 +109,7 @@ static bool is_image(const mtmd_input_chunk *chunk) {
     return mtmd_input_chunk_get_type(chunk) == MTMD_INPUT_CHUNK_TYPE_IMAGE;
 }
 
-/* The places that `pixels` becomes; only the dimensions are needed. NULL: it is not possible. */
+/* The places for an image of the size of `pixels`; only the dimensions are used. NULL: it is not possible. */
 static mtmd_input_chunks *cut_up(const struct fm_vision *vision, const struct fm_pixels *pixels) {
     const struct mtmd_input_text text = {.text = MARKER, .text_len = sizeof MARKER - 1, .parse_special = true};
     mtmd_bitmap *bitmap = mtmd_bitmap_init(pixels->width, pixels->height, pixels->rgb);

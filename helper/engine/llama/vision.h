@@ -50,12 +50,12 @@ void fm_vision_free(struct fm_vision *vision); /* NULL is allowed */
 /* Whether the places of a span attend to each other in both directions, so that they must be in one batch. */
 bool fm_vision_needs_whole_spans(const struct fm_vision *vision);
 
-/* Log lines of the library go here; set before fm_vision_load. */
+/* Sets the function that gets the log lines of the library. Call it before fm_vision_load. */
 void fm_vision_log_to(ggml_log_callback callback);
 
 /*
- * Reads an image, which must outlive the result: only dimensions and places, without decoding it. FM_INVALID_REQUEST,
- * with the param `images[index]`, when it can't be used.
+ * Reads the dimensions and places of an image, without decoding it. The image must outlive the result.
+ * FM_INVALID_REQUEST, with the param `images[index]`, when it can't be used.
  */
 FM_MUST_USE enum fm_code fm_picture_new(const struct fm_vision *vision, const struct fm_image *image,
                                         struct fm_picture **picture, struct fm_error *error);

@@ -1,5 +1,5 @@
 /*
- * What an endpoint has sent, to the kit. job.accepted goes out with the first output, because up to then another
+ * Passes the output of an endpoint to the kit. job.accepted is sent with the first output, because until then another
  * endpoint may do the job.
  */
 #include "base/utf8.h"
@@ -18,9 +18,10 @@
 
 #define TEXT_MAX          (16u << 20) /* bytes of a text that is checked */
 #define NAME_SHOWN        64          /* bytes of a tool's name in an error */
-#define WHY_SHOWN         300         /* bytes of what is wrong with it */
+#define WHY_SHOWN         300         /* bytes of the description of a fault */
 #define VECTOR_VALUES_MAX (1u << 20)  /* numbers of vectors that do not come in base64 */
-#define PIECE_MAX         (1u << 20)  /* bytes of a text that go to the front at once: with escapes, they fit a frame */
+/* bytes of a text that are sent to the front at once: with escapes, they fit a frame */
+#define PIECE_MAX         (1u << 20)
 
 void fm_remote_answer_init(struct fm_remote_answer *answer, struct fm_kit_job *job) {
     *answer = (struct fm_remote_answer){.job = job};
@@ -41,7 +42,7 @@ bool fm_remote_answer_restart(struct fm_remote_answer *answer, const struct fm_e
     return fm_kit_job_restart(answer->job, why);
 }
 
-/* True where the kit wants more. */
+/* True if the kit wants more output. */
 static bool go_on(struct fm_remote_answer *answer, enum fm_reason reason) {
     answer->reason = reason;
     return reason == FM_REASON_NONE;
@@ -62,7 +63,7 @@ static bool is_json(const struct fm_remote_answer *answer) {
 
 /* ---- calls ---- */
 
-/* Hands a text on, in pieces that fit a frame whatever the server's have. */
+/* Passes on a text in pieces that fit a frame, whatever the size of the server's pieces. */
 static bool send_text(struct fm_remote_answer *answer, enum fm_piece kind, const char *text, size_t len) {
     bool more = true;
     for (size_t at = 0; more && at < len; at += PIECE_MAX) {
@@ -73,8 +74,7 @@ static bool send_text(struct fm_remote_answer *answer, enum fm_piece kind, const
 }
 
 /*
- * Passes on a state, which has to come back with the conversation. Its size has a limit (ENGINE.md, State of an
- * answer).
+ * Passes on a state, which must come back with the conversation. Its size has a limit (ENGINE.md, State of an answer).
  */
 static bool send_state(struct fm_remote_answer *answer, const char *text, size_t len) {
     if (len > FM_STATE_BYTES_MAX) {
@@ -86,7 +86,10 @@ static bool send_state(struct fm_remote_answer *answer, const char *text, size_t
     return go_on(answer, fm_kit_job_state(answer->job, text, len));
 }
 
-/* What is wrong with a call is told when the answer ends; the first fault counts. No text of the server is shown. */
+/*
+ * Notes what is wrong with a call, to be reported when the answer ends. The first fault counts. No text of the server
+ * is shown.
+ */
 static void note_fault(struct fm_remote_answer *answer, const struct fm_tool *tool, const char *why) {
     const char *name = tool ? tool->name : "one that this answer may not call";
     if (answer->fault.code == FM_OK) {
@@ -96,8 +99,9 @@ static void note_fault(struct fm_remote_answer *answer, const struct fm_tool *to
 }
 
 /*
- * A server may have ignored the schema, or have been cut: no call whose arguments are broken passes for one. `cut`: the
- * answer has reached a limit, and what is there may be the beginning of an object.
+ * Checks the arguments of a call. A server may have ignored the schema, or its answer may have been cut. A call with
+ * broken arguments is a fault. `cut`: the answer has reached a limit, so the arguments may be the beginning of an
+ * object.
  */
 static void check_arguments(struct fm_remote_answer *answer, bool cut) {
     const struct fm_tool *tool = answer->call;
@@ -137,7 +141,10 @@ static bool send_unknown(struct fm_remote_answer *answer, const char *text, size
     return answer->calls || send_text(answer, FM_PIECE_TEXT, text, len);
 }
 
-/* A call of a tool that is not there: its text, up to the arguments. The first one is reported. */
+/*
+ * Begins the text of a call of a tool that does not exist, up to the arguments. The name in the first such call is
+ * reported.
+ */
 static bool begin_unknown(struct fm_remote_answer *answer, const char *name) {
     struct fm_kit_job *job = answer->job;
     struct fm_buf begin;
@@ -161,7 +168,7 @@ static bool end_unknown(struct fm_remote_answer *answer) {
     return send_unknown(answer, end, strlen(end));
 }
 
-/* Ends a call. In some dialects a call without arguments comes without any, but must get an object. */
+/* Ends a call. In some dialects a call without arguments has no object, so the call gets an empty object. */
 static bool end_call(struct fm_remote_answer *answer) {
     if (answer->unknown) {
         return end_unknown(answer);
@@ -207,7 +214,7 @@ static bool take_call(struct fm_remote_answer *answer, const char *name) {
 
 /* ---- all parts ---- */
 
-/* Some servers tell more of the likely tokens than they are asked for. */
+/* Passes on log probabilities. Some servers report more likely tokens than the job asks for. */
 static void take_logprobs(struct fm_kit_job *job, const struct fm_token_logprobs *told) {
     struct fm_token_logprobs token = *told;
     token.top_count = token.top_count < job->top_logprobs ? token.top_count : job->top_logprobs;
@@ -256,7 +263,7 @@ static void check_text(const struct fm_remote_answer *answer, struct fm_buf *rea
     if (answer->text.failed) {
         fm_buf_append_str(reason, "it is too long to be checked");
     } else if (fault && answer->job->stop_count > 0 && offset == answer->text.len) {
-        return; /* a stop string may have cut it, which no server tells */
+        return; /* a stop string may have cut the text, which no server reports */
     } else if (fault) {
         fm_buf_append_str(reason, "it is not JSON: ");
         fm_buf_append_str(reason, fault);
@@ -268,7 +275,7 @@ static void check_text(const struct fm_remote_answer *answer, struct fm_buf *rea
     }
 }
 
-/* The server may have ignored the format: nothing that is broken passes for an answer with `strict`. */
+/* The server may have ignored the format. With `strict`, a text that violates the format is an error. */
 static enum fm_reason check_format(struct fm_remote_answer *answer, struct fm_error *error) {
     static const char *const advice[] = {
         [FM_DIALECT_CHAT] = "it may ignore formats; try another server or model",
@@ -294,7 +301,7 @@ static enum fm_reason check_format(struct fm_remote_answer *answer, struct fm_er
     return FM_REASON_ERROR;
 }
 
-/* Some servers end an answer at the limit as any other. */
+/* Some servers end an answer at the limit with the same reason as any other answer. */
 static bool is_full(const struct fm_remote_answer *answer, const struct fm_remote_reader *reader) {
     return answer->endpoint->dialect == FM_DIALECT_RESPONSES && !answer->calls && answer->job->max_tokens > 0 &&
            reader->usage.output >= answer->job->max_tokens;
@@ -337,7 +344,7 @@ static enum fm_reason broken(const struct fm_remote_answer *answer, const char *
     return FM_REASON_ERROR;
 }
 
-/* How many numbers a vector has; 0: it is not one. */
+/* How many numbers a vector has; 0: it is not a vector. */
 static size_t size_of(struct json_object *vector) {
     if (json_object_is_type(vector, json_type_array)) {
         return json_object_array_length(vector);
@@ -366,7 +373,7 @@ static bool read_vector(struct json_object *vector, float *values, size_t count)
     return true;
 }
 
-/* The vector of the input `index`, wherever it is in the list. */
+/* Finds the vector of the input `index`, wherever it is in the list. */
 static struct json_object *find_vector(struct json_object *list, size_t index) {
     struct json_object *entry = json_object_array_get_idx(list, index);
     int64_t number = (int64_t)index;

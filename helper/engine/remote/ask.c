@@ -1,9 +1,9 @@
 /*
- * A job on its way through the endpoints: it asks one after the other, each once, until one has answered. If a server
- * died while it worked on the job, and no other endpoint has answered either, that endpoint is asked once more: it may
- * be a router with other servers. A router that answers 502 has asked a server that is gone, and may stop using it only
- * after a few failures: so it is asked a few more times. After the first output of an answer that the host is
- * streaming, no endpoint is asked again.
+ * A job on its way through the endpoints. Each endpoint is asked once, one after the other, until one has answered. If
+ * a server died while it worked on the job, and no other endpoint has answered either, the endpoint of that server is
+ * asked once more, because it may be a router with other servers. A router that answers 502 has asked a server that is
+ * gone, and may stop using that server only after a few failures, so such a router is asked a few more times. After the
+ * first output of an answer that the host is streaming, no endpoint is asked again.
  */
 #include "base/log.h"
 #include "base/utf8.h"
@@ -24,17 +24,17 @@ struct fm_ask {
     struct fm_ask *next;
     struct fm_ask **link; /* the pointer that points to this ask */
     size_t tried;         /* endpoints that were tried */
-    size_t at;            /* the endpoint that was asked last */
-    size_t dead;          /* the last endpoint that died over the job, as `death` says */
-    struct fm_error death; /* code FM_OK: none did */
+    size_t at;            /* index of the endpoint that was asked last */
+    size_t dead;          /* index of the last endpoint that died over the job; `death` is its error */
+    struct fm_error death; /* code FM_OK: no endpoint died */
     unsigned repeats;     /* how often the endpoint `dead` was asked once more */
     bool untaken;         /* the last failure means that no work on the job has begun */
     char before[200];     /* the servers that failed before this one, and how, in short; "": none */
     struct fm_transfer *transfer;
     struct fm_remote_reader reader; /* reads a stream */
-    struct fm_buf body;             /* of an answer that is not a stream, so far */
+    struct fm_buf body;             /* the body, so far, of an answer that is not a stream */
     struct fm_remote_answer answer;
-    enum fm_code code; /* what failed last, with `error` */
+    enum fm_code code; /* the code of the last failure; `error` has the rest */
     struct fm_error error;
 };
 
@@ -86,8 +86,8 @@ static bool on_stream(void *state, const char *bytes, size_t len) {
 static bool start_next(struct fm_ask *ask);
 
 /*
- * Keeps for the text of a later error that this server failed: "HOST WHAT: WORDS", without the words; not twice in a
- * row.
+ * Adds "HOST WHAT" (the error's text without the server's words) to the list of failed servers, for the text of a later
+ * error. The same failure is not added twice in a row.
  */
 static void note_failure(struct fm_ask *ask, const struct fm_error *failed) {
     const char *words = strstr(failed->detail, ": ");
@@ -103,8 +103,9 @@ static void note_failure(struct fm_ask *ask, const struct fm_error *failed) {
 }
 
 /*
- * No server is left: the last server's answer becomes the error, and its text names the others. If a server died and
- * can't be reached when it is asked once more, the error is its death: clients try again after that.
+ * Called when no server is left: the last server's answer becomes the error, and its text names the others. If a server
+ * died and can't be reached when it is asked once more, its death becomes the error, because clients try again after
+ * such an error.
  */
 static void tell_before(struct fm_ask *ask) {
     const struct fm_error last = ask->error;
@@ -142,7 +143,7 @@ static void move_on(struct fm_ask *ask) {
     }
 }
 
-/* Called when the body has ended: of a stream, or of an answer in one piece. */
+/* Called when the body of an answer has ended. The body may be a stream or a single piece. */
 static enum fm_reason end_of_answer(struct fm_ask *ask) {
     if (ask->body.len > 0) {
         ask->code = fm_reader_whole(&ask->reader, ask->body.data, ask->body.len, &ask->error);
@@ -220,7 +221,7 @@ static bool send_job(struct fm_ask *ask, const char *model) {
     return ask->transfer != NULL;
 }
 
-/* Sends the job to the endpoint `at`, which has to have the model: `known`. */
+/* Sends the job to the endpoint `at`. `known`: that endpoint has the model, which is required. */
 static bool try_at(struct fm_ask *ask, size_t at, bool *known) {
     struct fm_remote_model spare;
     const struct fm_remote_model *model =
@@ -235,7 +236,7 @@ static bool try_at(struct fm_ask *ask, size_t at, bool *known) {
  * last one.
  */
 static bool start_next(struct fm_ask *ask) {
-    struct fm_error failed = ask->error; /* of an asked endpoint: it says more than why another was not asked */
+    struct fm_error failed = ask->error; /* from an asked endpoint; it says more than why another was not asked */
     bool known;
     while (ask->tried < ask->remote->config.endpoint_count) {
         if (try_at(ask, ask->tried++, &known)) {

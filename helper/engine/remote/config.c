@@ -1,4 +1,6 @@
-/* The configuration, one table row for each member, so that an unknown member is an error and is not ignored. */
+/*
+ * Reads the configuration. The table has one row for each member, so an unknown member is an error and is not ignored.
+ */
 #include "engine/remote/config.h"
 #include "base/buf.h"
 #include "base/file.h"
@@ -17,7 +19,7 @@
 #define CONFIG_VALUES_MAX 8192
 #define CONFIG_TEXT_MAX   65536
 
-/* The part that is being read, and its path. */
+/* The part of the configuration that is being read, and its path. */
 struct place {
     struct fm_remote_config *config;
     struct fm_endpoint *endpoint;
@@ -28,7 +30,7 @@ struct place {
 
 /* ---- errors ---- */
 
-/* "endpoints[0].url: WHY", for the host to see where the configuration is wrong. */
+/* An error's text, "endpoints[0].url: WHY", so that the host sees where the configuration is wrong. */
 static enum fm_code wrong(const struct place *place, const char *member, const char *why) {
     struct fm_error *error = place->error;
     char param[sizeof error->param];
@@ -44,7 +46,7 @@ static enum fm_code wrong(const struct place *place, const char *member, const c
     return FM_UNAVAILABLE;
 }
 
-/* A string that is not empty and has no NUL; NULL: anything else. */
+/* Returns a string that is not empty and has no NUL; NULL for anything else. */
 static const char *whole_text(struct json_object *value) {
     const char *text = json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
     bool whole = text && *text && strlen(text) == (size_t)json_object_get_string_len(value);
@@ -73,7 +75,7 @@ static enum fm_code read_endpoint_url(const struct place *place, struct json_obj
     size_t len = strcspn(text, "?");
     endpoint->url = text;
     endpoint->query = text + len;
-    fm_secrets_add(&place->config->secrets, endpoint->query); /* a key may be in it */
+    fm_secrets_add(&place->config->secrets, endpoint->query); /* the URL may contain a key */
     while (len > 0 && text[len - 1] == '/') {
         len--;
     }
@@ -125,7 +127,10 @@ static enum fm_code cannot_use(const struct place *place, const char *member) {
     return wrong(place, member, why);
 }
 
-/* The path of a member of a member, "headers.x-a"; only the path of the outer member if the name can't be shown. */
+/*
+ * The path of a member inside another member, such as "headers.x-a". If the name can't be shown, only the path of the
+ * outer member.
+ */
 static void inner_path(char *path, size_t size, const char *member, const char *name) {
     bool shown = fm_utf8_valid(name, strlen(name)) && strlen(name) < 64;
     snprintf(path, size, shown ? "%s.%s" : "%s", member, name);
@@ -161,7 +166,7 @@ static enum fm_code read_keychain(const struct place *place, struct json_object 
                  "that a keychain's own tool fills");
 }
 
-/* A name of RFC 9110, 5.1. */
+/* Checks a header's name (RFC 9110, 5.1). */
 static bool is_token(const char *text) {
     size_t len = strspn(text, "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
     return len > 0 && text[len] == '\0';
@@ -177,7 +182,8 @@ static bool is_header_value(const char *text) {
 }
 
 /*
- * Headers that the engine sets itself: with another value an answer could not be read, or could be another request's.
+ * Headers that the engine sets itself. If the configuration could change them, an answer could become unreadable, or
+ * belong to another request.
  */
 static bool is_reserved(const char *name) {
     static const char *const names[] = {"host",       "content-length", "content-type",    "transfer-encoding",
@@ -295,7 +301,7 @@ static enum fm_code read_timeouts(const struct place *place, struct json_object 
 
 /* ---- models ---- */
 
-/* "ID", or {"id","name"?,"context_length"?}. False: neither. */
+/* Reads "ID", or {"id","name"?,"context_length"?}. False: the value is neither. */
 static bool read_model(struct fm_remote_model *model, struct json_object *value) {
     struct json_object *name = NULL;
     struct json_object *length = NULL;
@@ -347,12 +353,12 @@ const struct fm_remote_model *fm_endpoint_model(const struct fm_endpoint *endpoi
     return endpoint->models ? NULL : spare;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole configuration ---- */
 
 static const struct row {
     const char *name;
     enum fm_code (*read)(const struct place *place, struct json_object *value);
-    bool key; /* a member for a key: at most one of these may be set */
+    bool key; /* a member that gives the key: at most one of these may be set */
 } rows[] = {
     {"url", read_endpoint_url, false},    {"dialect", read_dialect, false},
     {"key_file", read_key_file, true},    {"key_env", read_key_env, true},
@@ -375,7 +381,7 @@ static enum fm_code check_endpoint(const struct place *place) {
     if (fault) {
         return wrong(place, "url", fault);
     }
-    bool open = !url.https && !endpoint->plaintext; /* without TLS every machine on the way can read the requests */
+    bool open = !url.https && !endpoint->plaintext; /* without TLS, every machine on the way can read the requests */
     if (endpoint->key_header && !endpoint->key) {
         return wrong(place, "key_header", "a key_file or key_env is expected beside it");
     }
@@ -454,7 +460,7 @@ static enum fm_code read_endpoints(struct place *place, struct json_object *root
     for (size_t i = 0; i < count; i++) {
         place->endpoint = &config->endpoints[i];
         place->index = i;
-        config->endpoint_count = i + 1; /* counts an endpoint that fails too, so that it is freed */
+        config->endpoint_count = i + 1; /* also counts an endpoint that fails, so that it is freed */
         enum fm_code code = read_endpoint(place, json_object_array_get_idx(list, i));
         if (code != FM_OK) {
             return code;

@@ -1,4 +1,4 @@
-/* libcurl by dlopen, and the memory that it gets: all of it is wiped when it is freed or moved. */
+/* Loads libcurl by dlopen, and gives it memory that is wiped whenever it is freed or moved. */
 #include "engine/remote/curl.h"
 #include "engine/remote/key.h"
 
@@ -10,7 +10,7 @@
 
 /* ---- memory ---- */
 
-/* Before each allocation: its size, in as much room as keeps what follows aligned. */
+/* Bytes before each allocation. They hold its size, and keep the memory after them aligned. */
 #define HEAD _Alignof(max_align_t)
 _Static_assert(HEAD >= sizeof(size_t), "the size fits");
 
@@ -79,7 +79,10 @@ static enum fm_code unavailable(struct fm_error *error, const char *why) {
     return code;
 }
 
-/* ISO C has no conversion from an object's pointer to a function's; POSIX wants both to have the same form. */
+/*
+ * ISO C has no conversion from an object pointer to a function pointer. POSIX requires that both have the same
+ * representation.
+ */
 static bool find_function(struct fm_curl *curl, const char *name, void *function) {
     void *found = dlsym(curl->library, name);
     memcpy(function, &found, sizeof found);

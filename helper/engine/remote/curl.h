@@ -1,7 +1,7 @@
 /*
- * libcurl, loaded when the engine starts: a machine without it only lacks this engine. The parts of its interface that
- * are used are declared here, so that the build does not need its headers; the numbers never change
- * (tests/unit/test_remote_curl.c compares them where the headers are).
+ * libcurl, loaded when the engine starts. A machine without libcurl lacks only this engine. The parts of its interface
+ * that are used are declared here, so that the build does not need its headers. The numbers never change
+ * (tests/unit/test_remote_curl.c compares them with the headers, if these are installed).
  */
 #ifndef FM_ENGINE_REMOTE_CURL_H
 #define FM_ENGINE_REMOTE_CURL_H
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* curl_multi_poll is of 7.66, curl_multi_wakeup of 7.68. */
+/* curl_multi_poll came with 7.66, curl_multi_wakeup with 7.68. */
 #define FM_CURL_OLDEST      0x074400u
 #define FM_CURL_OLDEST_NAME "7.68.0"
 
@@ -74,7 +74,7 @@ struct fm_curl_message {
     } data;
 };
 
-/* Beginning of curl_version_info_data. */
+/* The beginning of curl_version_info_data. */
 struct fm_curl_version {
     int age;
     const char *version;
@@ -106,9 +106,9 @@ struct fm_curl {
 };
 
 /*
- * Loads libcurl and initialises it, with an allocator that wipes memory when it is freed: libcurl has copies of keys.
- * Call it once in a process, before the first thread; blocks on the disk. FM_UNAVAILABLE: libcurl is missing or too
- * old.
+ * Loads libcurl and initialises it with an allocator that wipes memory when it is freed, because libcurl has copies of
+ * keys. Call it once in a process, before the first thread. It blocks on the disk. FM_UNAVAILABLE: libcurl is missing
+ * or too old.
  */
 FM_MUST_USE enum fm_code fm_curl_load(struct fm_curl *curl, struct fm_error *error);
 

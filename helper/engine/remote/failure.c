@@ -1,5 +1,7 @@
-/* Refusals and failed transfers to errors. A server's words are shown in one line, with all that looks like a key
- * masked. */
+/*
+ * Turns refusals and failed transfers into errors. A server's words are shown in one line, with all that looks like a
+ * key masked.
+ */
 #include "engine/remote/failure.h"
 #include "base/buf.h"
 #include "base/utf8.h"
@@ -14,7 +16,7 @@
 
 #define WORDS_MAX 300 /* bytes of a server's own words that are shown */
 
-/* What an error's body says, as far as it has one of the usual forms. */
+/* The content of an error's body, if the body has one of the usual forms. */
 struct words {
     const char *type;
     const char *code;
@@ -29,7 +31,7 @@ static const char *string_of(struct json_object *object, const char *key) {
     return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
 }
 
-/* {"error":{...}}, {"error":"..."}, {"detail":"..."}, {...}: `object` is one of these, or anything. */
+/* Reads {"error":{...}}, {"error":"..."}, {"detail":"..."} or {...}; `object` may also be anything else. */
 static struct words read_words(struct json_object *object) {
     struct json_object *inner = NULL;
     json_object_object_get_ex(object, "error", &inner);
@@ -87,7 +89,7 @@ static bool is_unknown_model(const struct words *words) {
     return has_any(words->code, codes);
 }
 
-/* The job's member that a server's `param` is about; "": `param` is about no member, or not known. */
+/* The job's member that a server's `param` refers to; "": it refers to no member, or to an unknown one. */
 static const char *job_param(const char *param) {
     static const struct {
         const char *theirs;
@@ -123,7 +125,7 @@ static const char *job_param(const char *param) {
     return strncmp(param, "response_format", 15) == 0 || strncmp(param, "text.format", 11) == 0 ? "format" : "";
 }
 
-/* "HOST answered WHAT: WORDS", the words in one line and without secrets. */
+/* Builds "HOST answered WHAT: WORDS", with the words in one line and without secrets. */
 static enum fm_code fail_with_words(struct fm_error *error, enum fm_code code, const char *host, const char *what,
                                     const char *words, const struct fm_secrets *secrets) {
     char shown[WORDS_MAX + 1];
@@ -142,7 +144,7 @@ static enum fm_code with_reason(struct fm_error *error, const char *reason) {
     return error->code;
 }
 
-/* What a status means, where the words say nothing more. */
+/* The meaning of a status when the server's words say nothing more. */
 static const struct status {
     long from;
     long to;
@@ -161,7 +163,7 @@ static const struct status {
     {425, 425, FM_OVERLOADED, "", HERE},
     {429, 429, FM_RATE_LIMITED, "", HERE},
     {400, 499, FM_INVALID_REQUEST, "", HERE},
-    {500, 500, FM_OVERLOADED, "", AGAIN}, /* these three are what routers say of a worker that died */
+    {500, 500, FM_OVERLOADED, "", AGAIN}, /* routers send these three when a worker died */
     {502, 502, FM_OVERLOADED, "", UNTAKEN}, /* the worker was gone before it took the request */
     {504, 504, FM_OVERLOADED, "", AGAIN},
     {501, 501, FM_INVALID_REQUEST, "", ELSEWHERE},
@@ -183,7 +185,7 @@ static enum fm_code by_status(const char *host, long status, const char *what, c
     return fail_with_words(error, FM_INTERNAL, host, what, words->message, secrets);
 }
 
-/* What the words mean, whatever the status is; FM_OK: nothing in particular. */
+/* The meaning of the server's words, whatever the status is. FM_OK: they have no special meaning. */
 static enum fm_code by_words(const char *host, const struct words *words, const struct fm_secrets *secrets,
                              struct fm_error *error) {
     if (is_too_long(words)) {
@@ -235,7 +237,7 @@ enum fm_code fm_failure_of_status(const struct fm_refusal *refusal, const struct
     fm_buf_init(&scratch, FM_FAILURE_BODY_MAX);
     if (refusal->len > 0 && !fm_json_check(refusal->body, refusal->len, FM_JSON_VALUES_MAX, &offset)) {
         bool built = fm_json_tree(refusal->body, refusal->len, &scratch, &object);
-        (void)built; /* without memory, the status says enough */
+        (void)built; /* if memory runs out, the status alone decides */
     }
     fm_buf_free(&scratch);
     struct words words = read_words(object);
@@ -267,11 +269,11 @@ enum fm_code fm_failure_of_event(const char *host, struct json_object *object, c
             code = by_status(host, types[i].status, what, &words, secrets, error);
         }
     }
-    long status = words.status ? (long)words.status : 500; /* routers have types of their own for a worker that died */
+    long status = words.status ? (long)words.status : 500; /* routers have own types for a worker that died */
     return code ? code : by_status(host, status, what, &words, secrets, error);
 }
 
-/* libcurl's codes (curl/curl.h), which never change. */
+/* Result codes of libcurl (curl/curl.h), which never change. */
 enum {
     RESOLVE_PROXY = 5,
     RESOLVE_HOST = 6,

@@ -1,6 +1,6 @@
 /*
- * What a server's refusal, or a failed connection, means for the front: a code of PROTOCOL.md, with the reason and for
- * how long (the table in docs/remote.md). Pure.
+ * Translates a server's refusal, or a failed connection, into an error for the front: a code of PROTOCOL.md, the
+ * reason, and when to try again (the table in docs/remote.md). Pure.
  */
 #ifndef FM_ENGINE_REMOTE_FAILURE_H
 #define FM_ENGINE_REMOTE_FAILURE_H
@@ -18,19 +18,21 @@ struct json_object;
 struct fm_refusal {
     const char *host; /* the endpoint's name */
     long status;
-    const char *body; /* as much of it as has come */
+    const char *body; /* the part of the body that has come */
     size_t len;
-    const char *retry_after;    /* a header; "": it is missing */
+    const char *retry_after;    /* the header's value; "": the header is missing */
     const char *retry_after_ms; /* OpenAI's */
     const char *location;       /* of a redirect */
-    int64_t now;                /* seconds since 1970, by the server's clock if the server sent its time */
+    int64_t now;                /* seconds since 1970; by the server's clock if the server sent its time */
 };
 
 /* Fills `error` and returns its code. */
 enum fm_code fm_failure_of_status(const struct fm_refusal *refusal, const struct fm_secrets *secrets,
                                   struct fm_error *error);
 
-/* The failure that an error object in the middle of a stream reports; NULL: the object was not found. */
+/*
+ * Fills `error` from an error object in the middle of a stream, and returns its code. NULL: the object was not found.
+ */
 enum fm_code fm_failure_of_event(const char *host, struct json_object *object, const struct fm_secrets *secrets,
                                  struct fm_error *error);
 
@@ -41,14 +43,16 @@ enum fm_transfer_phase {
     FM_PHASE_ANSWERING,
 };
 
-/* `result` is libcurl's code, `text` its words for it (borrowed, masked here). */
+/*
+ * Fills `error` for a failed transfer. `result` is libcurl's code, `text` is its description (borrowed, masked here).
+ */
 enum fm_code fm_failure_of_transfer(const char *host, int result, const char *text, enum fm_transfer_phase phase,
                                     const struct fm_secrets *secrets, struct fm_error *error);
 
-/* For a proxy that refused the connection to the server, with this status. */
+/* Fills `error` for a proxy that refused the connection to the server with this status. */
 enum fm_code fm_failure_of_proxy(const char *host, long status, struct fm_error *error);
 
-/* Whether the next endpoint may succeed where this one failed, as long as there was no output. */
+/* Whether another endpoint may succeed after this failure, as long as there was no output. */
 bool fm_failure_moves_on(const struct fm_error *error);
 
 #endif

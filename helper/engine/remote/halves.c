@@ -1,4 +1,4 @@
-/* Halves of characters, from escapes to bytes to characters. What comes out is UTF-8. */
+/* Converts halves of characters: from escapes to bytes, and from bytes to characters. The result is UTF-8. */
 #include "engine/remote/halves.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static bool is_second(unsigned unit) {
     return unit >= 0xdc00 && unit < 0xe000;
 }
 
-/* The unit of an escape \uXXXX at `text`; 0: it is not one. */
+/* Returns the UTF-16 unit of the escape \uXXXX at `text`; 0: there is no such escape. */
 static unsigned unit_at(const char *text, size_t len) {
     char digits[5] = "";
     if (len < 6 || text[0] != '\\' || text[1] != 'u') {
@@ -54,7 +54,7 @@ bool fm_halves_find(const char *text, size_t len, struct fm_buf *checked, struct
     return done > 0 && !checked->failed && !raw->failed;
 }
 
-/* The half whose three bytes begin `text`; 0: there is none. */
+/* Returns the half whose three bytes begin `text`; 0: there is none. */
 static unsigned half_at(const char *text, size_t len) {
     const unsigned char *bytes = (const unsigned char *)text;
     if (len < 3 || bytes[0] != 0xed || bytes[1] < 0xa0) {

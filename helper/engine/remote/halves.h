@@ -1,7 +1,8 @@
 /*
- * Halves of characters beyond U+FFFF: a server that cuts its text by UTF-16 sends "\ud83d" in one delta and "\ude00" in
- * the next one, each a lone surrogate, whose meaning JSON (RFC 8259, 8.2) leaves open. They are joined here; a half
- * without its other half becomes U+FFFD. A half that waits is kept as the three bytes that UTF-8 forbids (WTF-8). Pure.
+ * Halves of characters beyond U+FFFF. A server that cuts its text by UTF-16 sends "\ud83d" in one delta and "\ude00" in
+ * the next one. Each is a lone surrogate, whose meaning JSON (RFC 8259, 8.2) leaves open. They are joined here; a half
+ * without its other half becomes U+FFFD. A half that waits for the other one is kept as three bytes that UTF-8 forbids
+ * (WTF-8). Pure.
  */
 #ifndef FM_ENGINE_REMOTE_HALVES_H
 #define FM_ENGINE_REMOTE_HALVES_H
@@ -9,9 +10,9 @@
 #include "base/buf.h"
 
 /*
- * Looks for lone halves among the escapes of a JSON text. If there are any, `checked` (empty) gets the text with U+FFFD
- * in their place, to check whether the rest is valid JSON, and `raw` (empty) gets it with the halves as bytes. False:
- * there are none, or out of memory (`failed` of either).
+ * Looks for lone halves among the escapes of a JSON text. If there are any, two copies are made. `checked` (empty) gets
+ * the text with U+FFFD in place of the halves, to check whether the rest is valid JSON. `raw` (empty) gets the text
+ * with the halves as bytes. False: there are no lone halves, or out of memory (`failed` of either buffer).
  */
 bool fm_halves_find(const char *text, size_t len, struct fm_buf *checked, struct fm_buf *raw);
 
@@ -23,10 +24,10 @@ struct fm_halves {
 /* Appends a piece of a text with halves to `out`; a first half at its end waits. */
 void fm_halves_join(struct fm_halves *halves, const char *text, size_t len, struct fm_buf *out);
 
-/* The text has ended: a half that waits becomes U+FFFD. */
+/* Ends the text: a half that still waits becomes U+FFFD. */
 void fm_halves_end(struct fm_halves *halves, struct fm_buf *out);
 
-/* U+FFFD for each half, in place: for a text that has no next piece. */
+/* Replaces each half by U+FFFD, in place. It is for a text that has no next piece. */
 void fm_halves_replace(char *text, size_t len);
 
 #endif

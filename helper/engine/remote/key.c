@@ -1,4 +1,4 @@
-/* Reading, masking and wiping keys. No function here writes one to a log or into an error. */
+/* Reads, masks and wipes keys. No function here writes a key to a log or into an error. */
 #include "engine/remote/key.h"
 #include "base/file.h"
 #include "base/secret.h"
@@ -19,7 +19,7 @@ static enum fm_code not_configured(struct fm_error *error, const char *what, con
     return code;
 }
 
-/* A header's value: visible ASCII (RFC 9110, 5.5), with neither white space nor controls in it. */
+/* Checks a header's value: visible ASCII (RFC 9110, 5.5), without white space and control characters. */
 static bool is_key(const char *text, size_t len) {
     for (size_t i = 0; i < len; i++) {
         if (text[i] <= 0x20 || text[i] >= 0x7f) {
@@ -92,8 +92,10 @@ static int digit_of(char c) {
     return c >= '0' && c <= '9' ? c - '0' : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10 : -1;
 }
 
-/* The byte that `text` (`len` bytes, at least one) begins with, and how many it takes: three of one that is
- * percent-encoded (RFC 3986, 2.1), as servers that repeat a URL have them. */
+/*
+ * Decodes the first byte of `text` (`len` bytes, at least one) and reports how many bytes it takes. A percent-encoded
+ * byte (RFC 3986, 2.1) takes three; servers that repeat a URL send such bytes.
+ */
 static size_t byte_at(const char *text, size_t len, char *byte) {
     int high = len >= 3 && text[0] == '%' ? digit_of(text[1]) : -1;
     int low = high >= 0 ? digit_of(text[2]) : -1;
@@ -101,7 +103,7 @@ static size_t byte_at(const char *text, size_t len, char *byte) {
     return low >= 0 ? 3 : 1;
 }
 
-/* What the beginning of a text and a secret have in common. */
+/* The bytes that the beginning of a text and a secret have in common. */
 struct match {
     size_t bytes;     /* bytes in common, counted in the text as it is written */
     size_t in_common; /* bytes in common when both are decoded */
@@ -129,7 +131,7 @@ static struct match match_from(const char *secret, size_t secret_len, const char
 static size_t masked_by(const char *secret, const char *text, size_t len) {
     size_t secret_len = strlen(secret);
     size_t masked = 0;
-    size_t whole = 0; /* bytes of the secret, decoded */
+    size_t whole = 0; /* length of the secret, decoded */
     char byte;
     for (size_t at = 0; at < secret_len; at += byte_at(secret + at, secret_len - at, &byte)) {
         whole++;

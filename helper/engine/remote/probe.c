@@ -1,11 +1,14 @@
-/* Whether the endpoints can be reached: each is asked for its models, which costs nothing, and also checks the key. */
+/*
+ * Checks whether the endpoints can be reached. Each is asked for its models, which costs nothing and also checks the
+ * key.
+ */
 #include "base/clock.h"
 #include "engine/remote/failure.h"
 #include "engine/remote/remote.h"
 
 #include <stdio.h>
 
-#define PROBE_MS 1800 /* most ms of a probe, of the 2 s for which the front waits */
+#define PROBE_MS 1800 /* most ms for a probe; the front waits 2 s */
 
 struct probe {
     struct fm_transfer *transfer;

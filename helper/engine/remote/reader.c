@@ -1,4 +1,4 @@
-/* A streamed answer: bytes to events, events to JSON, and that to the dialect. */
+/* Reads a streamed answer: bytes become events, events become JSON, and the dialect reads the JSON. */
 #include "engine/remote/reader.h"
 #include "protocol/json_check.h"
 #include "protocol/json_tree.h"
@@ -38,7 +38,7 @@ void fm_reader_free(struct fm_remote_reader *reader) {
 
 /* ---- events ---- */
 
-/* Builds the JSON of `text`; NULL, or what is wrong with it. */
+/* Builds the JSON of `text`. Returns NULL, or what is wrong with the text. */
 static const char *build(struct fm_remote_reader *reader, const char *text, size_t len, struct json_object **data) {
     struct fm_buf checked;
     struct fm_buf raw;
@@ -69,7 +69,7 @@ static void end_answer(struct fm_remote_reader *reader) {
     }
 }
 
-/* Events after the end are ignored: whether they have come already depends on the network. */
+/* Events after the end are ignored, because it depends on the network whether they have come already. */
 static bool take_event(void *state, const struct fm_sse_event *event) {
     static void (*const readers[])(struct fm_remote_reader *, const char *, struct json_object *) = {
         [FM_DIALECT_RESPONSES] = fm_reader_responses,
@@ -79,7 +79,7 @@ static bool take_event(void *state, const struct fm_sse_event *event) {
     struct fm_remote_reader *reader = state;
     struct json_object *data = NULL;
     char name[64];
-    if (event->len == 6 && memcmp(event->data, "[DONE]", 6) == 0) { /* the chat dialect's end; others send it too */
+    if (event->len == 6 && memcmp(event->data, "[DONE]", 6) == 0) { /* the end mark of chat; others send it too */
         reader->complete = reader->reason != FM_REASON_NONE;
     } else {
         snprintf(name, sizeof name, "%.*s", event->name_len < sizeof name ? (int)event->name_len : 0, event->name);
@@ -134,7 +134,7 @@ enum fm_code fm_reader_whole(struct fm_remote_reader *reader, const char *body, 
 
 enum fm_code fm_reader_close(struct fm_remote_reader *reader, struct fm_error *error) {
     reader->error = error;
-    bool chat = reader->endpoint->dialect == FM_DIALECT_CHAT; /* in this dialect some servers leave out [DONE] */
+    bool chat = reader->endpoint->dialect == FM_DIALECT_CHAT; /* some servers of this dialect leave out [DONE] */
     fm_reader_end_text(reader);
     bool ended = reader->complete || (chat && reader->reason != FM_REASON_NONE);
     if (!ended && reader->whole) {

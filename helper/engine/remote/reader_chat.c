@@ -1,4 +1,4 @@
-/* A stream of chat completions. Its end mark is `finish_reason`; the usage follows in its own chunk. */
+/* Reads a stream of chat completions. Its end mark is `finish_reason`; the usage follows in its own chunk. */
 #include "engine/remote/reader.h"
 
 #include <json-c/json.h>
@@ -24,7 +24,7 @@ static void read_finish(struct fm_remote_reader *reader, const char *finish) {
             return;
         }
     }
-    if (strcmp(finish, "abort") == 0) { /* from vLLM and SGLang, when they are ended */
+    if (strcmp(finish, "abort") == 0) { /* vLLM and SGLang send it when they are ended */
         fm_reader_break(reader, "gave the answer up");
     } else if (*finish) {
         fm_reader_fail(reader, "it ended for a reason that is not known");
@@ -32,9 +32,9 @@ static void read_finish(struct fm_remote_reader *reader, const char *finish) {
 }
 
 /*
- * Whether another call begins with a piece that has neither an id nor another index than the last one. Each entry of a
- * list without indices is a separate call; and a piece with a name and arguments that comes after a whole call is the
- * next call.
+ * Whether a piece begins another call though it has no id, and no index other than the last one's. In a list without
+ * indices each entry is a separate call. A piece with a name and arguments that comes after a whole call is the next
+ * call.
  */
 static bool is_next_call(const struct fm_remote_reader *reader, struct json_object *function, bool indexed,
                          size_t place) {
@@ -45,8 +45,8 @@ static bool is_next_call(const struct fm_remote_reader *reader, struct json_obje
 }
 
 /*
- * A piece of a call. The first piece has the name; servers differ in whether later pieces repeat it, and in whether the
- * index or the id tells calls apart. `place`: the piece's index in the list.
+ * Reads a piece of a call. The first piece has the name. Some servers repeat the name in later pieces; some tell calls
+ * apart by the index, others by the id. `place`: the piece's index in the list.
  */
 static void read_call(struct fm_remote_reader *reader, struct json_object *call, struct json_object *function,
                       size_t place) {
@@ -70,11 +70,11 @@ static void read_call(struct fm_remote_reader *reader, struct json_object *call,
     fm_reader_emit_arguments(reader, function, "arguments");
 }
 
-/* `whole`: all calls of the answer are in the list, those that were read before at its beginning. */
+/* Reads a list of calls. `whole`: the list has all calls of the answer, first those that were read before. */
 static void read_calls(struct fm_remote_reader *reader, struct json_object *said, bool whole) {
     struct json_object *list = fm_reader_member(said, "tool_calls");
     struct json_object *single =
-        fm_reader_member(said, "function_call"); /* how calls were told before there were tools */
+        fm_reader_member(said, "function_call"); /* the form of calls before there were tools */
     size_t count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
     size_t known = whole ? reader->call_count : 0;
     if (list && !json_object_is_type(list, json_type_array)) {
@@ -90,7 +90,7 @@ static void read_calls(struct fm_remote_reader *reader, struct json_object *said
 }
 
 /*
- * The member with the thought. Servers differ in its name; the name that this server uses is reported, for the next
+ * Hands out the reasoning. Servers name this member differently; this server's name for it is reported, for the next
  * request.
  */
 static struct json_object *find_thought(struct fm_remote_reader *reader, struct json_object *said) {
@@ -121,7 +121,7 @@ static void read_delta(struct fm_remote_reader *reader, struct json_object *delt
     read_calls(reader, delta, false);
 }
 
-/* Reads a whole message: of a server that does not stream, or one that comes once more after its pieces. */
+/* Reads a whole message, from a server that does not stream, or from one that repeats the message after its pieces. */
 static void read_message(struct fm_remote_reader *reader, struct json_object *message) {
     static const enum fm_remote_part_kind kinds[] = {FM_REMOTE_REASONING, FM_REMOTE_TEXT, FM_REMOTE_REFUSAL};
     bool told = reader->told_field;
@@ -157,7 +157,7 @@ static void read_choice(struct fm_remote_reader *reader, struct json_object *cho
     read_delta(reader, delta);
     read_message(reader, message);
     if (!delta && !message) {
-        fm_reader_emit_member(reader, FM_REMOTE_TEXT, choice, "text"); /* as of legacy completions */
+        fm_reader_emit_member(reader, FM_REMOTE_TEXT, choice, "text"); /* the text, as in legacy completions */
     }
     read_finish(reader, fm_reader_string(choice, "finish_reason"));
 }

@@ -1,4 +1,4 @@
-/* A stream of Anthropic's Messages. Its end mark is `message_stop`. */
+/* Reads a stream of Anthropic's Messages. Its end mark is `message_stop`. */
 #include "engine/remote/reader.h"
 
 #include <json-c/json.h>
@@ -10,8 +10,8 @@ static int64_t at_most(int64_t tokens) {
 }
 
 /*
- * For us, tokens that were read from the cache count as input; this dialect reports them apart from it. Output is only
- * counted at the end.
+ * Reads the usage. We count tokens that were read from the cache as input; this dialect reports them separately. Output
+ * is only counted at the end.
  */
 static void read_input_usage(struct fm_remote_reader *reader, struct json_object *usage) {
     int64_t fresh = FM_UNCOUNTED;
@@ -76,7 +76,7 @@ static void read_block_delta(struct fm_remote_reader *reader, struct json_object
     }
 }
 
-/* A thought that is signed goes back with the answer, word by word. */
+/* Signed reasoning goes back to the server with the answer, word by word. */
 static void read_block_stop(struct fm_remote_reader *reader, struct json_object *data) {
     struct json_object *block = reader->seal.len > 0 ? json_object_new_object() : NULL;
     (void)data;
@@ -161,7 +161,7 @@ void fm_reader_messages(struct fm_remote_reader *reader, const char *name, struc
     fm_reader_dispatch(reader, rows, sizeof rows / sizeof rows[0], name, data);
 }
 
-/* A message object in place of a stream. */
+/* Reads a message object that comes in place of a stream. */
 void fm_reader_messages_whole(struct fm_remote_reader *reader, struct json_object *data) {
     read_message(reader, data);
     fm_reader_count(fm_reader_object(data, "usage"), "output_tokens", &reader->usage.output);

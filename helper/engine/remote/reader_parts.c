@@ -1,4 +1,4 @@
-/* What the dialects hand out of a streamed answer. A fault is kept, and nothing is handed out after it. */
+/* What the dialects hand out of a streamed answer. The first fault is kept, and nothing is handed out after it. */
 #include "base/crc32.h"
 #include "engine/remote/failure.h"
 #include "engine/remote/reader.h"
@@ -202,7 +202,7 @@ static bool is_number(struct json_object *value) {
     return json_object_is_type(value, json_type_int) || json_object_is_type(value, json_type_double);
 }
 
-/* `bytes` (room for FM_LOGPROB_BYTES_MAX) gets those of a list. False: it is not one of bytes. */
+/* Copies a list of bytes into `bytes` (room for FM_LOGPROB_BYTES_MAX). False: the value is no list of bytes. */
 static bool read_bytes(struct json_object *list, char *bytes, size_t *len) {
     size_t count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
     *len = count < FM_LOGPROB_BYTES_MAX ? count : FM_LOGPROB_BYTES_MAX;
@@ -219,8 +219,10 @@ static bool read_bytes(struct json_object *list, char *bytes, size_t *len) {
     return json_object_is_type(list, json_type_array);
 }
 
-/* {"token","logprob","bytes"?}; without bytes, the token's text has them. A logarithm of 0 is null. False: it is no
- * such thing. */
+/*
+ * Reads {"token","logprob","bytes"?}. Without `bytes`, the token's text gives the bytes. A logarithm of 0 is null.
+ * False: the value has another form.
+ */
 static bool read_logprob(struct json_object *entry, char *bytes, struct fm_logprob *logprob) {
     struct json_object *token = fm_reader_member(entry, "token");
     struct json_object *list = fm_reader_member(entry, "bytes");
@@ -238,7 +240,7 @@ static bool read_logprob(struct json_object *entry, char *bytes, struct fm_logpr
     return (list || json_object_is_type(token, json_type_string)) && (!number || is_number(number));
 }
 
-/* A token and the most likely ones in its place. */
+/* Reads a token and its most likely alternatives. */
 static bool read_token(struct json_object *entry, char (*bytes)[FM_LOGPROB_BYTES_MAX],
                        struct fm_token_logprobs *token) {
     struct json_object *top = fm_reader_member(entry, "top_logprobs");

@@ -1,4 +1,4 @@
-/* A stream of OpenAI's Responses. Its end mark is `response.completed` or `response.incomplete`. */
+/* Reads a stream of OpenAI's Responses. Its end mark is `response.completed` or `response.incomplete`. */
 #include "engine/remote/reader.h"
 
 #include <json-c/json.h>
@@ -31,7 +31,7 @@ static void read_reasoning(struct fm_remote_reader *reader, struct json_object *
     fm_reader_emit_member(reader, FM_REMOTE_REASONING, data, "delta");
 }
 
-/* Hands out the part of a text that has not come in pieces. If the pieces are another text, they count. */
+/* Hands out the part of a text that has not come in pieces. If the pieces do not match the text, the pieces count. */
 static void tell_rest(struct fm_remote_reader *reader, const struct fm_said *said, enum fm_remote_part_kind kind,
                       enum fm_tally_level level) {
     const struct fm_buf *text = &said->texts[kind];
@@ -39,7 +39,7 @@ static void tell_rest(struct fm_remote_reader *reader, const struct fm_said *sai
     (void)begins;
 }
 
-/* The whole text of a part, of which the pieces have come before, or have not. */
+/* Reads the whole text of a part. Its pieces may have come before. */
 static void read_whole_text(struct fm_remote_reader *reader, struct json_object *data, enum fm_remote_part_kind kind,
                             const char *key) {
     struct fm_said said;
@@ -123,7 +123,7 @@ static void read_arguments_done(struct fm_remote_reader *reader, struct json_obj
 
 /* ---- whole items ---- */
 
-/* What is needed to go on with this thought. `status` comes in answers, but is refused in requests. */
+/* Keeps what the server needs to go on with this reasoning. `status` comes in answers, but is refused in requests. */
 static void tell_state(struct fm_remote_reader *reader, struct json_object *item) {
     struct json_object *content = fm_reader_object(item, "content");
     bool sealed = *fm_reader_string(item, "encrypted_content") != '\0';
@@ -134,7 +134,7 @@ static void tell_state(struct fm_remote_reader *reader, struct json_object *item
     }
 }
 
-/* The thought, or its summary, whose parts are paragraphs. */
+/* Reads the reasoning, or its summary, whose parts are paragraphs. */
 static void read_thought(struct fm_remote_reader *reader, struct json_object *item) {
     struct json_object *parts = fm_reader_object(item, "content");
     bool summary = !json_object_is_type(parts, json_type_array) || json_object_array_length(parts) == 0;
@@ -146,7 +146,7 @@ static void read_thought(struct fm_remote_reader *reader, struct json_object *it
     }
 }
 
-/* The log probabilities of a text that comes as a whole. */
+/* Reads the log probabilities of a text that comes as a whole. */
 static void read_logprobs(struct fm_remote_reader *reader, struct json_object *content) {
     size_t count = json_object_is_type(content, json_type_array) ? json_object_array_length(content) : 0;
     for (size_t i = 0; i < count; i++) {
@@ -201,7 +201,8 @@ static void read_done(struct fm_remote_reader *reader, struct json_object *data)
 /* ---- the end ---- */
 
 /*
- * Reads the items that come once more at the end: hands out the text and the calls that have not been handed out yet.
+ * Reads the items that the server repeats at the end. Hands out the text and the calls that have not been handed out
+ * yet.
  */
 static void read_output_again(struct fm_remote_reader *reader, struct json_object *list) {
     struct fm_said said;
@@ -303,7 +304,7 @@ void fm_reader_responses(struct fm_remote_reader *reader, const char *name, stru
     fm_reader_dispatch(reader, rows, sizeof rows / sizeof rows[0], name, data);
 }
 
-/* A response object in place of a stream. */
+/* Reads a response object that comes in place of a stream. */
 void fm_reader_responses_whole(struct fm_remote_reader *reader, struct json_object *data) {
     const char *status = fm_reader_string(data, "status");
     struct json_object *event = json_object_new_object();

@@ -1,6 +1,6 @@
 /*
- * Texts that a server sends as a whole, besides their pieces or in place of them. Nothing is handed out twice: a whole
- * text goes out from where its pieces have ended.
+ * Texts that a server sends as a whole, in addition to their pieces or in place of them. Nothing is handed out twice:
+ * of a whole text, only the part after its pieces is handed out.
  */
 #include "base/crc32.h"
 #include "engine/remote/reader.h"
@@ -72,7 +72,7 @@ static void say_string(struct fm_remote_reader *reader, struct json_object *valu
     }
 }
 
-/* A part by its type; one without a type is text. */
+/* Reads a part by its type; a part without a type is text. */
 static void say_part(struct fm_remote_reader *reader, struct json_object *part, enum fm_remote_part_kind kind,
                      struct fm_said *said) {
     static const struct {
@@ -91,7 +91,7 @@ static void say_part(struct fm_remote_reader *reader, struct json_object *part, 
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         struct json_object *text = fm_reader_member(part, types[i].member);
         if (text && strcmp(types[i].type, *type ? type : "text") == 0) {
-            bool inner = kind == FM_REMOTE_REASONING && types[i].kind == FM_REMOTE_TEXT; /* a text of a thought */
+            bool inner = kind == FM_REMOTE_REASONING && types[i].kind == FM_REMOTE_TEXT; /* a text of the reasoning */
             fm_reader_say(reader, text, inner ? kind : types[i].kind, said);
             return;
         }

@@ -1,6 +1,7 @@
 /*
- * fm-engine-remote: answers jobs by servers elsewhere, of OpenAI's or Anthropic's API, as its configuration says. One
- * thread moves all transfers on and tells the kit what has come; it waits in libcurl, and the kit wakes it there.
+ * fm-engine-remote sends jobs to servers that have OpenAI's or Anthropic's API. The configuration names the servers.
+ * One thread moves all transfers on and reports to the kit what has come. It waits in libcurl, and the kit wakes it
+ * there.
  */
 #include "engine/remote/remote.h"
 #include "base/platform.h"
@@ -10,18 +11,18 @@
 #include <string.h>
 
 #define SLOTS   FM_SLOTS_MAX
-#define WAIT_MS 1000 /* at the most, between two looks at the kit */
+#define WAIT_MS 1000 /* longest wait between two looks at the kit */
 
 static struct fm_remote the_remote;
 
 /* ---- the start ---- */
 
-/* The models of all endpoints, for models.list: the first one of the first endpoint is the default. */
+/* Collects the models of all endpoints for models.list. The first model of the first endpoint is the default. */
 static void list_models(struct fm_remote *remote) {
     for (size_t i = 0; i < remote->config.endpoint_count; i++) {
         const struct fm_endpoint *endpoint = &remote->config.endpoints[i];
         if (!endpoint->models) {
-            remote->model_count = 0; /* this one takes any */
+            remote->model_count = 0; /* this endpoint takes any model */
             return;
         }
         for (size_t j = 0; j < endpoint->model_count; j++) {
@@ -60,7 +61,7 @@ static enum fm_code prepare_remote(struct fm_remote *remote, struct fm_error *er
     return FM_OK;
 }
 
-/* What this process may read and connect to from now on. Both lists live as long as the process. */
+/* Restricts what this process may read and connect to from now on. Both lists live as long as the process. */
 static const struct fm_sandbox_client *client_of(const struct fm_remote *remote) {
     static struct fm_sandbox_client client;
     static int ports[FM_ENDPOINTS_MAX];
@@ -89,7 +90,7 @@ static enum fm_code load_remote(void *state, struct fm_kit *kit, const struct fm
         .context_length = remote->model_count == 1 ? remote->models[0].context_length : 0,
         .slots = SLOTS,
         .silent = true,
-        .images = true, /* the server knows whether its model sees */
+        .images = true, /* only the server knows whether its model takes images */
     };
     return FM_OK;
 }
@@ -105,7 +106,7 @@ static void pump(struct fm_remote *remote, int64_t ms, struct fm_kit *kit) {
     fm_ask_drop_aborted(remote);
 }
 
-static struct fm_kit *probing_kit; /* the kit that `available` was called by */
+static struct fm_kit *probing_kit; /* the kit that called `available` */
 
 static void pump_for_probe(struct fm_remote *remote, int64_t ms) {
     pump(remote, ms, probing_kit);
@@ -139,7 +140,7 @@ static void serve_remote(void *state, struct fm_kit *kit) {
             pump(remote, WAIT_MS, kit);
         }
     }
-    fm_ask_drop_aborted(remote); /* the end aborts all of them */
+    fm_ask_drop_aborted(remote); /* at the end, all jobs count as aborted */
 }
 
 int main(int argc, char *argv[]) {
@@ -154,7 +155,7 @@ int main(int argc, char *argv[]) {
         .needs_config = true,
         .features = FM_FEATURE_TOOLS | FM_FEATURE_EMBEDDINGS | FM_FEATURE_IMAGES | FM_FEATURE_SESSION |
                     FM_FEATURE_RESTARTS | FM_FEATURES_OF_SAMPLING |
-                    (fm_grammar_supported() ? FM_FEATURE_STRUCTURED_OUTPUT : 0u), /* llguidance checks texts */
+                    (fm_grammar_supported() ? FM_FEATURE_STRUCTURED_OUTPUT : 0u), /* llguidance checks the text */
         .extras = true,
         .passes_on = true,
         .platforms = FM_ON_LINUX | FM_ON_MACOS,

@@ -1,6 +1,6 @@
 /*
- * What the files of the remote engine share. The nouns: an *ask* is a job on its way through the endpoints, one at a
- * time; a *probe* asks an endpoint whether it can be reached.
+ * The shared declarations of the remote engine. The nouns: an *ask* is a job on its way through the endpoints, one
+ * endpoint at a time; a *probe* asks an endpoint whether it can be reached.
  *
  * Only the engine thread owns this state and calls these functions.
  */
@@ -14,11 +14,11 @@ struct fm_ask;
 
 struct fm_remote {
     struct fm_remote_config config;
-    struct fm_error fault; /* code not FM_OK: the reason why the engine can't do anything */
+    struct fm_error fault; /* code not FM_OK: why the engine can't do anything */
     struct fm_curl curl;
     struct fm_transport transport;
     struct fm_listed_model models[FM_LISTED_MAX]; /* the models of all endpoints, each once */
-    size_t model_count;                           /* 0: an endpoint takes any model */
+    size_t model_count;                           /* 0: some endpoint takes any model */
     struct fm_ask *asks;
 };
 
@@ -38,13 +38,13 @@ struct fm_remote_answer {
     bool accepted;              /* the first output was sent */
     bool calls;                 /* the answer has calls */
     bool text_told;             /* the answer has text */
-    bool unknown;               /* the last part was of a call sent as text: this answer may not call its tool */
+    bool unknown;               /* the last part was of a call sent as text, for a tool that this answer may not call */
     const struct fm_tool *call; /* the last part was a call of this tool or its arguments; NULL: something else */
-    struct fm_buf arguments;    /* of that call, so far */
+    struct fm_buf arguments;    /* the arguments of that call, so far */
     struct fm_error fault;      /* code not FM_OK: what was wrong with a call */
     bool counted;               /* the kit has the token counts */
     struct fm_buf text;         /* the text, if it has to be checked */
-    enum fm_reason reason;      /* the last result of the kit */
+    enum fm_reason reason;      /* the last result that the kit returned */
 };
 
 /* `job` is borrowed; the answer allocates nothing yet. */
@@ -54,17 +54,17 @@ void fm_remote_answer_free(struct fm_remote_answer *answer);
 /* Takes back the output that was sent: another try follows. False: out of memory. */
 FM_MUST_USE bool fm_remote_answer_restart(struct fm_remote_answer *answer, const struct fm_error *why);
 
-/* fm_remote_part_fn: false when the kit wants no more, and `reason` says why. */
+/* An fm_remote_part_fn. False: the kit wants no more, and `reason` says why. */
 bool fm_remote_answer_take(void *answer, const struct fm_remote_part *part);
 
 /*
- * The answer has ended as `reader` says: sends the last output and the counts, and checks the text. Returns how to
- * finish the job; with FM_REASON_ERROR, `error` says why.
+ * Ends the answer as `reader` reports: sends the last output and the counts, and checks the text. Returns how to finish
+ * the job; with FM_REASON_ERROR, `error` says why.
  */
 FM_MUST_USE enum fm_reason fm_remote_answer_end(struct fm_remote_answer *answer, const struct fm_remote_reader *reader,
                                                 struct fm_error *error);
 
-/* Reads the body of an answer with vectors, and ends the answer as fm_remote_answer_end. */
+/* Reads the body of an answer with vectors, and ends the answer like fm_remote_answer_end. */
 FM_MUST_USE enum fm_reason fm_remote_answer_embed(struct fm_remote_answer *answer, const struct fm_buf *body,
                                                   struct fm_error *error);
 

@@ -1,9 +1,9 @@
-/* The body of a request: by the endpoint's dialect; for vectors, all dialects ask in the same way. */
+/* Builds the body of a request in the endpoint's dialect. Requests for vectors are the same in all dialects. */
 #include "engine/remote/request.h"
 
 static const struct dialect {
     const char *path;
-    const char *embed_path; /* NULL: it can't embed */
+    const char *embed_path; /* NULL: the dialect can't embed */
     enum fm_code (*write)(struct fm_body *body);
 } dialects[] = {
     [FM_DIALECT_RESPONSES] = {"/responses", "/embeddings", fm_request_responses},
@@ -16,7 +16,7 @@ const char *fm_request_path(const struct fm_endpoint *endpoint, const struct fm_
     return job->inputs ? dialect->embed_path : dialect->path;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole body ---- */
 
 static enum fm_code write_inputs(struct fm_body *body) {
     fm_body_key(body, "input");
@@ -25,7 +25,7 @@ static enum fm_code write_inputs(struct fm_body *body) {
         fm_json_string(&body->w, body->job->inputs[i].text, body->job->inputs[i].len);
     }
     fm_json_array_end(&body->w);
-    fm_body_key(body, "encoding_format"); /* numbers as text would be four times as long */
+    fm_body_key(body, "encoding_format"); /* base64: numbers as text would be four times as long */
     fm_json_str(&body->w, "base64");
     return FM_OK;
 }

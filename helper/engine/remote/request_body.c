@@ -1,4 +1,4 @@
-/* What the dialects write the body of a request with. The job's members win over the configuration's, one by one. */
+/* What the dialects use to write the body of a request. Each member of the job wins over the configuration's. */
 #include "base/crc32.h"
 #include "engine/remote/request.h"
 #include "protocol/base64.h"
@@ -22,7 +22,10 @@ void fm_body_key(struct fm_body *body, const char *key) {
     fm_json_key(&body->w, key);
 }
 
-/* A value that changes nothing is sent, too: the server's default, or the configuration, may be another. */
+/*
+ * A value that changes nothing is sent too, because the default of the server or of the configuration may be another
+ * one.
+ */
 void fm_body_sampling(struct fm_body *body, unsigned has) {
     for (int i = 0; i < FM_PARAM_COUNT; i++) {
         if (!body->job->named[i] || !(has & 1u << i)) {
@@ -86,7 +89,7 @@ void fm_body_object(struct fm_body *body, const char *key, struct json_object *o
     json_object_put(own);
 }
 
-/* ---- what is handed on ---- */
+/* ---- what is passed on ---- */
 
 const char *fm_body_passed(const struct fm_body *body, enum fm_passed which) {
     return json_object_get_string(body->job->passed[which]);

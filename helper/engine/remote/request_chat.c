@@ -1,11 +1,11 @@
-/* Chat completions, as OpenAI has defined them and most servers speak them. */
+/* Writes chat completions, as OpenAI defined them and most servers accept them. */
 #include "engine/remote/request.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
 
-/* The text of a message from `from` to `to`, as a part. */
+/* Writes the text of a message from `from` to `to` as a part. */
 static void write_text_part(struct fm_json_writer *w, const struct fm_message *message, size_t from, size_t to) {
     if (to > from) {
         fm_json_object_begin(w);
@@ -71,8 +71,8 @@ static void write_calls(struct fm_json_writer *w, const struct fm_message *messa
 }
 
 /*
- * Writes the thought. Servers differ in the member's name: a state of an earlier answer has the name that this server
- * uses.
+ * Writes the reasoning. Servers name this member differently. A state of an earlier answer has the name that this
+ * server uses.
  */
 static void write_reasoning(struct fm_body *body, const struct fm_message *message) {
     struct json_object *states = fm_body_states(body, message);
@@ -130,7 +130,7 @@ static void write_tool_choice(struct fm_body *body) {
     struct fm_json_writer *w = &body->w;
     const struct fm_tool *only = fm_body_only_tool(body);
     fm_body_key(body, "tool_choice");
-    if (!only || body->job->tool_count == 1) { /* of one tool, "required" means the same, and more servers know it */
+    if (!only || body->job->tool_count == 1) { /* for one tool, "required" means the same, and more servers know it */
         fm_json_str(w, words[body->job->tool_mode]);
     } else {
         fm_json_object_begin(w);
@@ -205,7 +205,7 @@ static void write_stops(struct fm_body *body) {
     fm_json_array_end(&body->w);
 }
 
-/* How tokens are drawn. What servers beside OpenAI's have is under the name that they have in common. */
+/* Writes how tokens are drawn. Parameters that OpenAI lacks have the name that most servers use. */
 static void write_sampling(struct fm_body *body) {
     const struct fm_kit_job *job = body->job;
     fm_body_sampling(body, ~FM_PARAM_BIT(TOP_K));
@@ -214,17 +214,17 @@ static void write_sampling(struct fm_body *body) {
     }
     write_biases(body);
     if (job->named[FM_PARAM_TOP_K]) {
-        bool all = !fm_kit_job_asks(job, FM_PARAM_TOP_K); /* SGLang takes no 0 */
+        bool all = !fm_kit_job_asks(job, FM_PARAM_TOP_K); /* SGLang refuses 0 */
         write_int(body, "top_k", all ? -1 : (int64_t)job->sampling[FM_PARAM_TOP_K]);
     }
-    if (job->named[FM_PARAM_REPEAT_PENALTY]) { /* llama.cpp's name has gone; this is vLLM's and SGLang's */
+    if (job->named[FM_PARAM_REPEAT_PENALTY]) { /* the name for vLLM and SGLang; llama.cpp's was sent above */
         fm_body_key(body, "repetition_penalty");
         fm_json_double(&body->w, job->sampling[FM_PARAM_REPEAT_PENALTY]);
     }
     if (job->logprobs) {
         fm_body_key(body, "logprobs");
         fm_json_bool(&body->w, true);
-        if (job->top_logprobs > 0) { /* 0 is the default, and with it llama.cpp's server sends no log probabilities */
+        if (job->top_logprobs > 0) { /* 0 is the default; if sent, llama.cpp's server sends no log probabilities */
             write_int(body, "top_logprobs", (int64_t)job->top_logprobs);
         }
     }

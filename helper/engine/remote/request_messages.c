@@ -1,4 +1,4 @@
-/* Anthropic's Messages. */
+/* Writes requests of Anthropic's Messages. */
 #include "engine/remote/request.h"
 #include "protocol/json_check.h"
 
@@ -9,7 +9,7 @@
 
 #define NOTHING_SAID "." /* servers refuse an empty message, and want a user's message before each answer */
 
-/* The tier in the words of this dialect; "": it has none such; NULL: none was named. */
+/* Returns the tier in the words of this dialect; "": the dialect has no such tier; NULL: the host named none. */
 static const char *tier_of(const struct fm_body *body) {
     const char *tier = fm_body_passed(body, FM_PASSED_SERVICE_TIER);
     if (!tier || strcmp(tier, "auto") == 0) {
@@ -18,7 +18,7 @@ static const char *tier_of(const struct fm_body *body) {
     return strcmp(tier, "default") == 0 ? "standard_only" : "";
 }
 
-#define SAMPLING (FM_PARAM_BIT(TEMPERATURE) | FM_PARAM_BIT(TOP_P)) /* besides these, top_k where it is not 0 */
+#define SAMPLING (FM_PARAM_BIT(TEMPERATURE) | FM_PARAM_BIT(TOP_P)) /* the dialect also has top_k, where 0 is not sent */
 
 static enum fm_code refuse_what_is_missing(struct fm_body *body) {
     const struct fm_kit_job *job = body->job;
@@ -45,7 +45,7 @@ static enum fm_code refuse_what_is_missing(struct fm_body *body) {
     return FM_OK;
 }
 
-/* Servers refuse texts of white space alone. */
+/* Servers refuse texts that are only white space. */
 static bool is_blank(const char *text, size_t len) {
     size_t at = 0;
     while (at < len && strchr(" \t\r\n", text[at]) && text[at]) {
@@ -78,7 +78,7 @@ static void write_image(struct fm_body *body, const struct fm_image *image) {
     fm_json_object_end(w);
 }
 
-/* The input of a call is an object here, not its text. */
+/* Writes the input of a call. In this dialect it is an object, not text. */
 static enum fm_code write_call(struct fm_body *body, const struct fm_tool_call *call, size_t message, size_t index) {
     struct fm_json_writer *w = &body->w;
     size_t offset;
@@ -109,7 +109,7 @@ static void write_output(struct fm_json_writer *w, const struct fm_message *mess
     fm_json_object_end(w);
 }
 
-/* Thoughts come first, with their signatures, as they came. */
+/* Writes the reasoning first, with its signatures, exactly as it came. */
 static enum fm_code write_blocks(struct fm_body *body, size_t index) {
     const struct fm_message *message = &body->job->messages[index];
     struct fm_json_writer *w = &body->w;
@@ -139,11 +139,11 @@ static enum fm_code write_blocks(struct fm_body *body, size_t index) {
 /* ---- the order of the messages ---- */
 
 /*
- * In this dialect turns of the user and of the assistant alternate, the user's comes first, and the outputs of calls
- * are the beginning of the turn that follows the calls. OpenAI's have any order, so each message gets a place.
+ * In this dialect turns of the user and of the assistant alternate. The user's turn comes first. The outputs of calls
+ * begin the turn that follows the calls. OpenAI's dialects allow any order, so each message gets a place.
  */
 struct place {
-    size_t turn; /* even: the user's */
+    size_t turn; /* even: the user's turn */
     bool output; /* the message is the output of a call */
     size_t index;
 };
@@ -160,7 +160,7 @@ static bool says_something(const struct fm_body *body, const struct fm_message *
     return said || states || message->tool_call_id;
 }
 
-/* The turn after the turn of the last call with this id; `otherwise` if there is no such call. */
+/* Returns the turn after the last call with this id; `otherwise` if there is no such call. */
 static size_t turn_of_output(const struct fm_kit_job *job, const struct place *places, size_t count, const char *id,
                              size_t otherwise) {
     for (size_t i = count; i-- > 0;) {
@@ -186,7 +186,9 @@ static int compare_places(const void *a, const void *b) {
     return left->index < right->index ? -1 : 1;
 }
 
-/* Fills `places` in the order of the dialect, without the system's messages and what the assistant has not said. */
+/*
+ * Fills `places` in the order of the dialect, without the system's messages and without the assistant's empty messages.
+ */
 static size_t find_places(const struct fm_body *body, struct place *places) {
     const struct fm_kit_job *job = body->job;
     size_t count = 0;
@@ -207,7 +209,7 @@ static size_t find_places(const struct fm_body *body, struct place *places) {
     return count;
 }
 
-/* Messages of a turn are one message. A turn in which the user says nothing needs a text nevertheless. */
+/* Writes all messages of a turn as one message. A turn in which the user says nothing still needs a text. */
 static enum fm_code write_turn(struct fm_body *body, size_t turn, const struct place *places, size_t count) {
     struct fm_json_writer *w = &body->w;
     enum fm_code code = FM_OK;
@@ -228,7 +230,10 @@ static enum fm_code write_turn(struct fm_body *body, size_t turn, const struct p
     return code;
 }
 
-/* Whether the system has the last word after an answer: without a turn of the user the answer would go on. */
+/*
+ * Whether a system message comes last, after an answer. Without a turn of the user the model would go on with that
+ * answer.
+ */
 static bool lacks_last_turn(const struct fm_kit_job *job, size_t turns) {
     return turns % 2 == 0 && !is_assistant(&job->messages[job->message_count - 1]);
 }
@@ -257,7 +262,7 @@ static enum fm_code write_messages(struct fm_body *body) {
     return code;
 }
 
-/* All of the system's messages, wherever they are. */
+/* Collects all of the system's messages, wherever they are. */
 static void write_system(struct fm_body *body) {
     const struct fm_kit_job *job = body->job;
     bool begun = false;
@@ -308,7 +313,7 @@ static void write_tool_choice(struct fm_body *body) {
     fm_json_object_end(w);
 }
 
-/* {"format"?,"effort"?}; and whether to think at all. */
+/* Writes {"format"?,"effort"?}, and whether the model thinks at all. */
 static void write_output_config(struct fm_body *body) {
     const struct fm_format *format = &body->job->format;
     const char *effort = fm_body_effort(body);
@@ -343,7 +348,7 @@ static void write_output_config(struct fm_body *body) {
     fm_body_object(body, "output_config", config);
 }
 
-/* Without a limit of the job, the configuration's own goes. */
+/* If the job has no limit, the configuration's limit is sent. */
 static void write_max_tokens(struct fm_body *body) {
     bool configured = json_object_object_get_ex(body->endpoint->body, "max_tokens", NULL);
     if (body->job->max_tokens > 0 || !configured) {
@@ -352,7 +357,7 @@ static void write_max_tokens(struct fm_body *body) {
     }
 }
 
-/* Who asks, for the server to see abuse: the newer of OpenAI's two names for it first. */
+/* Writes who asks, so that the server can detect abuse. Of OpenAI's two names for it, the newer one counts first. */
 static void write_user(struct fm_body *body) {
     struct json_object *user = body->job->passed[FM_PASSED_SAFETY_IDENTIFIER];
     user = user ? user : body->job->passed[FM_PASSED_USER];
@@ -372,7 +377,7 @@ static void write_options(struct fm_body *body) {
     fm_body_sampling(body, SAMPLING);
     if (fm_kit_job_asks(job, FM_PARAM_TOP_K)) {
         fm_body_sampling(body, FM_PARAM_BIT(TOP_K));
-    } else if (job->named[FM_PARAM_TOP_K]) { /* the job wants all tokens, which is the meaning without top_k */
+    } else if (job->named[FM_PARAM_TOP_K]) { /* the job wants all tokens; without top_k the server uses all */
         fm_body_omit(body, "top_k");
     }
     if (job->stop_count > 0) {

@@ -1,4 +1,4 @@
-/* OpenAI's Responses, without its store: each request has the whole conversation, reasoning included. */
+/* Writes OpenAI's Responses without its store: each request has the whole conversation, reasoning included. */
 #include "engine/remote/request.h"
 
 #include <json-c/json.h>
@@ -17,7 +17,7 @@ static enum fm_code refuse_what_is_missing(struct fm_body *body) {
     return missing ? fm_body_refuse(body, missing, "the server's API (Responses) has no such parameter") : FM_OK;
 }
 
-/* The text of a message from `from` to `to`, as a part. */
+/* Writes the text of a message from `from` to `to` as a part. */
 static void write_part(struct fm_json_writer *w, const char *type, const char *text, size_t len) {
     if (len > 0) {
         fm_json_object_begin(w);
@@ -39,7 +39,7 @@ static void write_image(struct fm_body *body, const struct fm_image *image) {
     fm_json_object_end(&body->w);
 }
 
-/* The text of a message, with its images. */
+/* Writes the text of a message, with its images. */
 static void write_message_item(struct fm_body *body, const struct fm_message *message) {
     struct fm_json_writer *w = &body->w;
     const char *type = fm_body_is_role(message, "assistant") ? "output_text" : "input_text";
@@ -126,7 +126,7 @@ static void write_tool_choice(struct fm_body *body) {
     }
 }
 
-/* What the text must look like; NULL: anything, or out of memory. */
+/* Returns the format of the text; NULL: any text is allowed, or out of memory. */
 static struct json_object *make_format(const struct fm_format *job) {
     bool schema = job->kind == FM_FORMAT_JSON_SCHEMA;
     struct json_object *format = job->kind == FM_FORMAT_TEXT ? NULL : json_object_new_object();
@@ -142,7 +142,7 @@ static struct json_object *make_format(const struct fm_format *job) {
     return format;
 }
 
-/* {"format"?,"verbosity"?}, to which the configuration may add. */
+/* Writes {"format"?,"verbosity"?}; the configuration may add members. */
 static void write_text(struct fm_body *body) {
     struct json_object *verbosity = body->job->passed[FM_PASSED_VERBOSITY];
     struct json_object *format = make_format(&body->job->format);
@@ -162,7 +162,7 @@ static void write_text(struct fm_body *body) {
     fm_body_object(body, "text", text);
 }
 
-/* {"effort"?,"summary"?} */
+/* Writes {"effort"?,"summary"?}. */
 static void write_reasoning(struct fm_body *body) {
     struct json_object *summary = body->job->passed[FM_PASSED_REASONING_SUMMARY];
     const char *effort = fm_body_effort(body);
@@ -187,7 +187,7 @@ static void write_include(struct fm_body *body) {
         fm_json_str(&body->w, "message.output_text.logprobs");
     }
     fm_json_array_end(&body->w);
-    if (body->job->top_logprobs > 0) { /* 0 is the default, and with it llama.cpp's server sends no log probabilities */
+    if (body->job->top_logprobs > 0) { /* 0 is the default; if sent, llama.cpp's server sends no log probabilities */
         fm_body_key(body, "top_logprobs");
         fm_json_int(&body->w, (int64_t)body->job->top_logprobs);
     }

@@ -1,4 +1,4 @@
-/* Retry-After and HTTP dates. A text that can't be read gives -1, never a guess. */
+/* Reads Retry-After and HTTP dates. A text that can't be read gives -1, never a guess. */
 #include "engine/remote/retry_after.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ struct date {
     int64_t seconds;
 };
 
-/* A number of exactly `len` digits; -1: it is something else. */
+/* Reads a number of exactly `len` digits; -1: the text is something else. */
 static int64_t number(const char *text, size_t len) {
     int64_t value = 0;
     for (size_t i = 0; i < len; i++) {
@@ -25,7 +25,7 @@ static int64_t number(const char *text, size_t len) {
     return len > 0 && len <= 4 ? value : -1;
 }
 
-/* 1 to 12; 0: no month. */
+/* Returns the month, 1 to 12; 0: the text is no month. */
 static int64_t month_of(const char *text, size_t len) {
     static const char names[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
     for (size_t i = 0; i < 12 && len == 3; i++) {
@@ -36,7 +36,7 @@ static int64_t month_of(const char *text, size_t len) {
     return 0;
 }
 
-/* Seconds of "08:49:37"; -1: no time. */
+/* Returns the seconds of a time such as "08:49:37"; -1: the text is no time. */
 static int64_t time_of(const char *text, size_t len) {
     if (len != 8 || text[2] != ':' || text[5] != ':') {
         return -1;
@@ -48,7 +48,7 @@ static int64_t time_of(const char *text, size_t len) {
     return valid ? hours * 3600 + minutes * 60 + seconds : -1;
 }
 
-/* Reads one word of a date; the day of the week is ignored. False: no date has such a word there. */
+/* Reads one word of a date and ignores the day of the week. False: a date can't have this word. */
 static bool take_word(struct date *date, const char *word, size_t len, size_t index) {
     int64_t value = number(word, len);
     if (index == 0 || (len == 3 && memcmp(word, "GMT", 3) == 0)) {
@@ -68,7 +68,7 @@ static bool take_word(struct date *date, const char *word, size_t len, size_t in
     return true;
 }
 
-/* Days from 1970-01-01 on to the first of that month, in the Gregorian calendar. */
+/* Days from 1970-01-01 to the first day of that month, in the Gregorian calendar. */
 static int64_t days_before(int64_t year, int64_t month) {
     static const int before[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334};
     int64_t past = year - 1;
@@ -97,7 +97,7 @@ static int64_t bounded(double ms) {
     return ms > (double)FM_RETRY_AFTER_MAX_MS ? FM_RETRY_AFTER_MAX_MS : (int64_t)ceil(ms);
 }
 
-/* A number without sign or exponent, and blanks after it; -1: something else. */
+/* Reads a number without sign or exponent, which blanks may follow; -1: the text is something else. */
 static double decimal(const char *text) {
     size_t digits = strspn(text, "0123456789");
     size_t fraction = text[digits] == '.' ? 1 + strspn(text + digits + 1, "0123456789") : 0;

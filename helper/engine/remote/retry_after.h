@@ -1,4 +1,4 @@
-/* How long a server wants to be left alone: its Retry-After (RFC 9110, 10.2.3). Pure. */
+/* Reads how long a client should wait before it asks a server again: Retry-After (RFC 9110, 10.2.3). Pure. */
 #ifndef FM_ENGINE_REMOTE_RETRY_AFTER_H
 #define FM_ENGINE_REMOTE_RETRY_AFTER_H
 
@@ -6,16 +6,18 @@
 
 #define FM_RETRY_AFTER_MAX_MS (24 * 60 * 60 * 1000LL) /* a longer time is cut to this */
 
-/* Seconds since 1970 that an HTTP date names, in any of the three forms of RFC 9110, 5.6.7; -1 for any other text. */
+/*
+ * Reads an HTTP date, in any of the three forms of RFC 9110, 5.6.7. Returns seconds since 1970; -1 for any other text.
+ */
 int64_t fm_http_date(const char *text);
 
 /*
- * Milliseconds from the value of Retry-After: seconds, which may have a fraction, or an HTTP date, from `now` (seconds
- * since 1970) on; a date that is over is 0. -1 for any other text.
+ * Reads the value of Retry-After. Returns milliseconds, counted from `now` (seconds since 1970). The value is either
+ * seconds, which may have a fraction, or an HTTP date. A date in the past gives 0, any other text -1.
  */
 int64_t fm_retry_after(const char *text, int64_t now);
 
-/* Milliseconds from the value of OpenAI's header retry-after-ms. -1 for any other text. */
+/* Reads the value of OpenAI's header retry-after-ms. Returns milliseconds; -1 for any other text. */
 int64_t fm_retry_after_ms(const char *text);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * Server-sent events, line by line: a line is kept until its end has come, so it does not matter where the pieces end.
+ * Reads server-sent events line by line. A line is kept until its end has come, so it does not matter where the pieces
+ * end.
  */
 #include "engine/remote/sse.h"
 
@@ -20,7 +21,7 @@ void fm_sse_free(struct fm_sse *sse) {
     fm_buf_free(&sse->data);
 }
 
-/* An append to `buf` failed: it was too much, or memory is short. */
+/* Handles a failed append to `buf`: the line or event is too long, or memory ran out. */
 static enum fm_sse_status why(const struct fm_buf *buf, size_t more) {
     return more > buf->max - buf->len ? FM_SSE_TOO_LONG : FM_SSE_NO_MEMORY;
 }
@@ -80,7 +81,7 @@ static void take_line(struct fm_sse *sse, const char *line, size_t len) {
     }
 }
 
-/* Bytes before the first that ends a line. */
+/* Counts the bytes before the first line end. */
 static size_t line_len(const char *bytes, size_t len) {
     const char *feed = memchr(bytes, '\n', len);
     size_t most = feed ? (size_t)(feed - bytes) : len;
@@ -97,7 +98,7 @@ enum fm_sse_status fm_sse_push(struct fm_sse *sse, const char *bytes, size_t len
         sse->after_cr = false;
         size_t part = line_len(bytes, len);
         bool whole = part < len;
-        if (sse->line.len == 0 && whole) { /* the line lies there as a whole: it need not be copied */
+        if (sse->line.len == 0 && whole) { /* the whole line is in this piece: no copy is needed */
             take_line(sse, bytes, part);
         } else {
             append_bytes(sse, &sse->line, bytes, part);

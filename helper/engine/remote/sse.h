@@ -1,9 +1,9 @@
 /*
- * Server-sent events: bytes of a response in, whole events out (WHATWG HTML, 9.2.6, "Interpreting an event stream").
- * The fields `id` and `retry`, which are about reconnecting, are skipped, and so is an event that the stream's end
- * cuts.
+ * Server-sent events: takes bytes of a response, and hands out whole events (WHATWG HTML, 9.2.6, "Interpreting an event
+ * stream"). The fields `id` and `retry`, which are about reconnecting, are skipped. An event that the end of the stream
+ * cuts is skipped too.
  *
- * Where the pieces end makes no difference. Pure; one thread at a time.
+ * It makes no difference where the pieces end. Pure; one thread at a time.
  */
 #ifndef FM_ENGINE_REMOTE_SSE_H
 #define FM_ENGINE_REMOTE_SSE_H
@@ -14,13 +14,13 @@
 
 /* An event. Its pointers are only valid during the call of `take`; its texts are not NUL-terminated. */
 struct fm_sse_event {
-    const char *name; /* of the field `event`; empty: none, which stands for "message" */
+    const char *name; /* value of the field `event`; empty: no such field, which means "message" */
     size_t name_len;
-    const char *data; /* lines of several `data` fields, with \n between them */
+    const char *data; /* values of the `data` fields, with \n between them */
     size_t len;
 };
 
-/* False: nothing more is wanted. */
+/* Takes an event. False: the callback wants no more. */
 typedef bool fm_sse_take_fn(void *state, const struct fm_sse_event *event);
 
 enum fm_sse_status {
@@ -37,8 +37,8 @@ struct fm_sse {
     struct fm_buf name;
     struct fm_buf data;
     bool has_data;
-    bool begun;    /* the first line is over: no byte order mark may come any more */
-    bool after_cr; /* a line feed that comes next belongs to the line end before it */
+    bool begun;    /* the first line is over: a byte order mark is no longer possible */
+    bool after_cr; /* if a line feed comes next, it belongs to the previous line end */
     enum fm_sse_status status;
 };
 

@@ -1,6 +1,6 @@
 /*
  * The transfers. Each has a handle of libcurl and is on the list from its start to its end. `data` and `done` may
- * cancel or start others: the list is only walked where no such call is made.
+ * cancel or start other transfers, so the list is only walked where neither is called.
  */
 #include "engine/remote/transport.h"
 #include "base/clock.h"
@@ -27,7 +27,7 @@ struct fm_transfer {
     struct fm_buf body;
     struct fm_buf refusal; /* body of an answer with another status */
     char text[FM_CURL_ERROR_SIZE];
-    int64_t deadline_ms; /* when the next event must have come; 0: no limit */
+    int64_t deadline_ms; /* deadline for the next event; 0: no limit */
     bool begun;          /* the answer has begun: its head is complete */
     bool detached;
     bool over; /* `data` wants no more */
@@ -93,7 +93,7 @@ static void set_deadline(struct fm_transfer *transfer, int64_t ms) {
     transfer->deadline_ms = ms > 0 ? fm_now_ms() + ms : 0;
 }
 
-/* The value of the header `name`, into `value`, if `line` is that header. */
+/* Copies the value of the header `name` into `value`, if `line` is that header. */
 static void take_header(const char *line, size_t len, const char *name, char *value) {
     size_t name_len = strlen(name);
     if (len <= name_len || strncasecmp(line, name, name_len) != 0 || line[name_len] != ':') {
@@ -115,7 +115,7 @@ static void take_header(const char *line, size_t len, const char *name, char *va
 static size_t on_header(char *line, size_t one, size_t len, void *argument) {
     struct fm_transfer *transfer = argument;
     (void)one;
-    if (len > 5 && strncasecmp(line, "HTTP/", 5) == 0) { /* another answer, after one of 100 to 199 */
+    if (len > 5 && strncasecmp(line, "HTTP/", 5) == 0) { /* head of the next answer, after a status of 100 to 199 */
         transfer->retry_after[0] = transfer->retry_after_ms[0] = transfer->location[0] = '\0';
         transfer->date[0] = transfer->type[0] = transfer->encoding[0] = '\0';
     }
@@ -132,7 +132,7 @@ static size_t on_header(char *line, size_t one, size_t len, void *argument) {
     return len;
 }
 
-/* What is wrong with an answer of status 200 before its body; NULL: nothing. */
+/* Checks an answer of status 200 before its body. Returns what is wrong with it; NULL: nothing. */
 static const char *look_at_headers(const struct fm_transfer *transfer) {
     static const char stream[] = "text/event-stream";
     static const char json[] = "application/json";
@@ -163,7 +163,7 @@ static size_t on_data(char *bytes, size_t one, size_t len, void *argument) {
         return len;
     }
     if (look_at_headers(transfer)) {
-        return 0; /* libcurl then fails with a write error; the end of the transfer explains it */
+        return 0; /* libcurl then reports a write error; the end of the transfer handles it */
     }
     bool more = transfer->call.data(transfer->call.state, bytes, len);
     transfer->over = !more && !transfer->detached;
@@ -200,7 +200,7 @@ static long proxy_status(const struct fm_transfer *transfer) {
     return status;
 }
 
-/* How the transfer ended, by libcurl's `result`. */
+/* Reports how the transfer ended, from libcurl's `result`. */
 static enum fm_code judge(struct fm_transfer *transfer, int result, struct fm_error *error) {
     const struct fm_curl *curl = transfer->transport->curl;
     const char *host = transfer->call.endpoint->host;
@@ -223,7 +223,9 @@ static enum fm_code judge(struct fm_transfer *transfer, int result, struct fm_er
     return FM_OK;
 }
 
-/* Ends a transfer and reports that once. It is removed first, because the callback may start the next one. */
+/*
+ * Ends a transfer and reports its end once. The transfer is removed first, because the callback may start the next one.
+ */
 static void finish_transfer(struct fm_transfer *transfer, int result) {
     struct fm_error error = {.code = FM_OK};
     const struct fm_call call = transfer->call;
@@ -249,7 +251,7 @@ static void finish_all(struct fm_transport *transport) {
     }
 }
 
-/* The first transfer whose time is over; NULL: there is none. Shortens `wait` to the next deadline. */
+/* The first transfer whose time is over; NULL: none. Shortens `wait` so that it ends at the next deadline. */
 static struct fm_transfer *first_late(struct fm_transport *transport, int64_t *wait) {
     int64_t now = fm_now_ms();
     for (struct fm_transfer *transfer = transport->first; transfer; transfer = transfer->next) {
@@ -336,7 +338,7 @@ static bool add_headers(struct fm_transfer *transfer) {
     for (size_t i = 0; i < endpoint->header_count && ok; i++) {
         ok = add_header(transfer, endpoint->headers[i].name, "", endpoint->headers[i].value);
     }
-    struct curl_slist *longer = ok ? curl->slist_append(transfer->headers, "Expect:") : NULL; /* none: no second trip */
+    struct curl_slist *longer = ok ? curl->slist_append(transfer->headers, "Expect:") : NULL; /* saves a round trip */
     transfer->headers = longer ? longer : transfer->headers;
     return longer != NULL;
 }

@@ -1,6 +1,6 @@
 /*
- * Requests over HTTP/1.1 by libcurl: many at the same time, all on one thread. Connections are kept and used again.
- * Redirects are not followed, and a certificate that is not trusted ends the connection before anything is sent.
+ * Sends requests over HTTP/1.1 by libcurl: many at the same time, all on one thread. Connections are kept and used
+ * again. Redirects are not followed. A certificate that is not trusted ends the connection before anything is sent.
  *
  * Only the engine thread calls these functions, except fm_transport_wake. Only fm_transport_wait blocks.
  */
@@ -23,21 +23,21 @@ struct fm_transport {
 /* The parts of a request. */
 struct fm_call {
     const struct fm_endpoint *endpoint;
-    const char *path;    /* after the endpoint's URL */
-    struct fm_buf *body; /* taken over, and empty afterwards; NULL: a GET */
+    const char *path;    /* the part of the URL after the endpoint's */
+    struct fm_buf *body; /* taken over, and empty afterwards; NULL: the request is a GET */
     const char *session; /* the session's id; NULL: none is sent */
     bool stream;         /* server-sent events are requested, but JSON may come; otherwise JSON */
 
     /*
-     * A piece of the body of an answer with status 200. False: no more is wanted, and the connection is closed. The
-     * callback may detach the transfer, but may not cancel or start any.
+     * Takes a piece of the body of an answer with status 200. False: no more is wanted, and the connection is closed.
+     * The callback may detach the transfer, but may not cancel or start any.
      */
     bool (*data)(void *state, const char *bytes, size_t len);
 
     /*
-     * The end, once, unless the transfer was cancelled or detached; it is gone then. FM_OK: the answer is complete as
-     * far as HTTP can tell. FM_CANCELLED: `data` wanted no more. Otherwise `error` (borrowed) says why there is no
-     * answer.
+     * Called once when the transfer ends, unless it was cancelled or detached. The transfer must not be used any more.
+     * FM_OK: the answer is complete as far as HTTP can tell. FM_CANCELLED: `data` wanted no more. Otherwise `error`
+     * (borrowed) says why there is no answer.
      */
     void (*done)(void *state, enum fm_code code, const struct fm_error *error);
     void *state;
@@ -60,8 +60,8 @@ void fm_transfer_cancel(struct fm_transfer *transfer);
 bool fm_transfer_streams(const struct fm_transfer *transfer);
 
 /*
- * The rest of the answer is not wanted: no more callbacks come, but the connection can be used again if the answer ends
- * within a second.
+ * Detaches a transfer when the rest of the answer is not wanted. No more callbacks come, but the connection can be used
+ * again if the answer ends within a second.
  */
 void fm_transfer_detach(struct fm_transfer *transfer);
 
@@ -71,7 +71,7 @@ void fm_transport_wait(struct fm_transport *transport, int64_t ms);
 /* Moves all transfers on as far as possible without waiting. */
 void fm_transport_move(struct fm_transport *transport);
 
-/* Ends the fm_transport_wait that waits now, or else the next one. Any thread. */
+/* Ends the fm_transport_wait that waits now; if none waits, ends the next one. Any thread. */
 void fm_transport_wake(struct fm_transport *transport);
 
 #endif

@@ -1,4 +1,4 @@
-/* Looks for members that occur twice, in text that is known to be valid JSON: nothing is checked again. */
+/* Looks for members that occur twice. The text is known to be valid JSON, so nothing else is checked. */
 #include "engine/remote/twice.h"
 #include "base/buf.h"
 #include "protocol/json_tree.h"
@@ -46,7 +46,7 @@ static bool take_name(struct scan *scan, struct json_object *names, const char *
     fm_buf_free(&scratch);
     const char *key = built ? json_object_get_string(text) : "";
     bool twice = json_object_object_get_ex(names, key, NULL);
-    json_object_object_add(names, key, text); /* takes the text over: `key` lives as long as `names` */
+    json_object_object_add(names, key, text); /* `names` now owns the text, so `key` lives as long as `names` */
     *name = key;
     return twice;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The port after the colon at `text` (`len` bytes, the colon counted); -1: it is no port. */
+/* Reads the port after the colon at `text` (`len` bytes, including the colon); -1: the text is no port. */
 static int port_of(const char *text, size_t len, int otherwise) {
     int port = 0;
     if (len == 0) {
@@ -47,8 +47,8 @@ const char *fm_url_read(const char *text, struct fm_url *url) {
 }
 
 /*
- * An IPv4 address of this machine: 127 and three numbers. Anything else that begins with 127 is a name, which a name
- * server resolves.
+ * Checks for an IPv4 address of this machine: 127 and three numbers. Anything else that begins with 127 is a name,
+ * which a name server resolves.
  */
 static bool is_ipv4_loopback(const char *host) {
     if (strncmp(host, "127.", 4) != 0) {

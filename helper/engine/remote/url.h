@@ -1,4 +1,4 @@
-/* The URLs of a configuration. Pure. */
+/* Reads the URLs of a configuration. Pure. */
 #ifndef FM_ENGINE_REMOTE_URL_H
 #define FM_ENGINE_REMOTE_URL_H
 
@@ -7,11 +7,11 @@
 
 struct fm_url {
     bool https;
-    char host[256]; /* without brackets */
+    char host[256]; /* the host, without brackets */
     size_t authority_len;
-    const char *authority; /* HOST:PORT, as it stands in the text */
+    const char *authority; /* HOST:PORT, as in the text */
     int port;
-    const char *rest; /* what follows the host and the port */
+    const char *rest; /* the part after the host and the port */
 };
 
 /* Reads the URL `text`. Returns NULL, or what is wrong with it. `url` borrows from `text`. */

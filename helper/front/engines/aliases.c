@@ -1,4 +1,4 @@
-/* Other names of models. */
+/* Reads other names of models. */
 #include "front/engines/aliases.h"
 
 #include <stddef.h>
@@ -12,7 +12,7 @@ struct entry {
     size_t model_len;
 };
 
-/* Reads the entry at `text` and returns what comes after it; NULL: it is no entry. */
+/* Reads the entry at `text`. Returns the text after the entry; NULL: there is no valid entry. */
 static const char *read_entry(const char *text, struct entry *entry) {
     size_t len = strcspn(text, ",");
     const char *equals = memchr(text, '=', len);

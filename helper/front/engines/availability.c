@@ -1,4 +1,6 @@
-/* What is known of an engine's availability: an answer counts until its time is over, a list until the next one. */
+/*
+ * The known availability of an engine. An answer counts until its time is over, a list of models until the next list.
+ */
 #include "front/engines/availability.h"
 #include "base/utf8.h"
 
@@ -40,7 +42,10 @@ static const char *entry_text(struct json_object *object, const char *name) {
     return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
 }
 
-/* For how long an answer holds: `ttl` if the answer has it; else by the reason in `error` (NULL: available). */
+/*
+ * For how long an answer holds: `ttl` if the answer has it, else a time that depends on the reason in `error` (NULL:
+ * available).
+ */
 static int64_t life_of(struct json_object *ttl, const struct fm_error *error) {
     int64_t ms = json_object_is_type(ttl, json_type_int) ? json_object_get_int64(ttl) : -1;
     if (ms >= 0) {
@@ -49,7 +54,7 @@ static int64_t life_of(struct json_object *ttl, const struct fm_error *error) {
     return !error ? FM_GOOD_MS : strcmp(error->reason_code, "OFFLINE") == 0 ? FM_OFFLINE_MS : FM_BAD_MS;
 }
 
-/* Entries that are not as they should be are left out, and so are those beyond FM_LISTED_MAX. */
+/* Reads the list of models. Malformed entries are left out, and so are those beyond FM_LISTED_MAX. */
 static void take_models(struct fm_verdict *availability, struct json_object *list) {
     size_t count = json_object_array_length(list);
     struct fm_listed *models = calloc(count < FM_LISTED_MAX ? count + 1 : FM_LISTED_MAX, sizeof *models);

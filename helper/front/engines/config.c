@@ -1,4 +1,4 @@
-/* Reads an engine's configuration, and takes the keys that it names out of our environment. */
+/* Reads an engine's configuration. Takes the keys that it names out of our environment. */
 #include "front/engines/config.h"
 #include "base/file.h"
 #include "base/platform.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define NAME_SHOWN 128 /* bytes of a variable's name in an error */
-#define WHY_SHOWN  300 /* bytes of another part's message, so that there is room for the rest */
+#define WHY_SHOWN  300 /* bytes of a message from another part, so that there is room for the rest */
 
 static enum fm_code refuse_config(struct fm_config *config, const char *source, const char *why) {
     fm_fail(&config->fault, FM_UNAVAILABLE, "the engine's configuration (%.*s) can't be used: %.*s",
@@ -68,7 +68,7 @@ static bool read_variable(struct fm_config *config, const char *source, const ch
     return config->text && set_folder(config, ".");
 }
 
-/* ---- which keys it names ---- */
+/* ---- which keys the configuration names ---- */
 
 static bool has_key(const struct fm_config *config, const char *name) {
     for (size_t i = 0; i < config->key_count; i++) {
@@ -80,9 +80,9 @@ static bool has_key(const struct fm_config *config, const char *name) {
 }
 
 /*
- * Names that no key may have; one with '_' at the end is a prefix. Either an engine's loader and libraries read these
- * variables before the engine confines itself (ld.so(8), glibc's manual, OpenSSL's env(7)), or the helper and its
- * engines read them.
+ * Names that no key may have; a name with '_' at the end is a prefix. Some of these variables are read by an engine's
+ * loader and libraries before the engine confines itself (ld.so(8), glibc's manual, OpenSSL's env(7)). The helper and
+ * its engines read the others.
  */
 static const char *const read_by_others[] = {
     "PATH",     "HOME",      "TMPDIR",        "LANG",        "LANGUAGE",    "TZ",         "TZDIR",
@@ -125,7 +125,7 @@ static enum fm_code take_key(struct fm_config *config, const char *source, const
     return key->value ? FM_OK : FM_INTERNAL;
 }
 
-/* The recursion is as deep as the JSON is nested, which is limited. */
+/* The recursion is as deep as the nesting of the JSON, which is limited. */
 static enum fm_code take_keys(struct fm_config *config, const char *source, struct json_object *value) {
     enum fm_code code = FM_OK;
     if (json_object_is_type(value, json_type_array)) {

@@ -1,11 +1,11 @@
-/* Counts the deaths of engines per model, and says when an engine may be started again. */
+/* Counts the deaths of engines per model, and decides when an engine may be started again. */
 #include "front/engines/crash_loop.h"
 #include "base/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MODEL_SHOWN 200 /* bytes of its id in an error */
+#define MODEL_SHOWN 200 /* bytes of a model's id in an error */
 
 static int64_t backoff_ms(unsigned crashes) {
     int64_t backoff = FM_BACKOFF_FIRST_MS;

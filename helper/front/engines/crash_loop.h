@@ -1,7 +1,7 @@
 /*
- * An engine that dies again and again: after FM_CRASHES_MAX deaths in a row with one model, without a job of that model
- * that ended well between them, requests for that model are refused for a time that doubles with every further death.
- * Pure: no locks, the caller passes the time.
+ * Limits an engine that dies again and again. FM_CRASHES_MAX deaths in a row with one model, without a job of that
+ * model that ended well between them, start a pause in which requests for that model are refused. The pause doubles
+ * with every further death. Pure: no locks, the caller passes the time.
  */
 #ifndef FM_FRONT_ENGINES_CRASH_LOOP_H
 #define FM_FRONT_ENGINES_CRASH_LOOP_H
@@ -25,22 +25,22 @@ struct fm_crashes {
     struct fm_error last; /* the error of the last death */
 };
 
-/* Zeroed, it is ready. */
+/* All zero is a valid start: no deaths. */
 struct fm_crash_loop {
     struct fm_crashes models[FM_CRASH_MODELS_MAX]; /* the model with the latest death comes first */
     size_t count;
 };
 
 /*
- * The engine died with `model` in it. If FM_CRASH_MODELS_MAX other models are remembered, the one whose last death is
- * the oldest is forgotten. When out of memory, the death is not counted.
+ * Notes that the engine died with `model` in it. If FM_CRASH_MODELS_MAX other models are remembered, the one whose last
+ * death is the oldest is forgotten. When out of memory, the death is not counted.
  */
 void fm_crash_loop_note(struct fm_crash_loop *loop, const char *model, const struct fm_error *error, int64_t now_ms);
 
-/* A job of `model` ended well: its deaths no longer count. */
+/* Notes that a job of `model` ended well: the model's deaths no longer count. */
 void fm_crash_loop_reset(struct fm_crash_loop *loop, const char *model);
 
-/* Frees what is owned; ready again. */
+/* Frees what is owned; afterwards there are no deaths. */
 void fm_crash_loop_free(struct fm_crash_loop *loop);
 
 /* FM_OK, or FM_UNAVAILABLE with a detail that says why, and when to try again. */

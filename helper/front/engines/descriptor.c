@@ -1,4 +1,4 @@
-/* What an engine says of itself: from its file, or from its reply to engine.initialize. */
+/* Reads what an engine reports of itself: from its file, or from its reply to engine.initialize. */
 #include "front/engines/descriptor.h"
 #include "base/file.h"
 #include "base/platform.h"
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define REASON_SHOWN 300 /* bytes of why a file is refused, which has its path: what to do has to follow */
+#define REASON_SHOWN 300 /* bytes of why a file is refused; what to do has to follow the reason, which has the path */
 
 static unsigned bit_of(struct json_object *name) {
     const char *text = json_object_is_type(name, json_type_string) ? json_object_get_string(name) : "";
@@ -35,7 +35,7 @@ static bool is_true(struct json_object *object, const char *name) {
     return json_object_is_type(value, json_type_boolean) && json_object_get_boolean(value);
 }
 
-/* Whether the list has the name of this system. */
+/* Whether the list contains the name of this system. */
 static bool has_this_system(struct json_object *list) {
     bool found = false;
     for (size_t i = 0; i < json_object_array_length(list); i++) {
@@ -63,7 +63,10 @@ void fm_descriptor_take(struct fm_descriptor *descriptor, struct json_object *ob
     }
 }
 
-/* Whether the members are of the right kind; other names of features may be of a newer engine. */
+/*
+ * Whether the members have the right types. Unknown names of features are allowed, because a newer engine may have
+ * them.
+ */
 static enum fm_code judge(struct json_object *object, const char *path, struct fm_error *error) {
     static const struct {
         const char *name;
@@ -93,7 +96,7 @@ static enum fm_code judge(struct json_object *object, const char *path, struct f
     return FM_OK;
 }
 
-/* False when out of memory; otherwise `error` has what is wrong with the text of the file `path`, or FM_OK. */
+/* False when out of memory. Otherwise `error` says what is wrong with the text of the file `path`, or is FM_OK. */
 static bool parse_descriptor(struct fm_descriptor *descriptor, const struct fm_buf *text, const char *path,
                              struct fm_error *error) {
     struct fm_buf scratch;
@@ -115,8 +118,8 @@ static bool parse_descriptor(struct fm_descriptor *descriptor, const struct fm_b
 }
 
 /*
- * Finds the description: beside the program, or in an app of macOS in Contents/Resources, because what lies in
- * Contents/MacOS must be signed. False: there is none.
+ * Finds the description. It is beside the program; in an app of macOS it is in Contents/Resources, because all files in
+ * Contents/MacOS must be signed. False: there is no description.
  */
 static bool find_description(char *path, size_t size, const char *dir, const char *name) {
     static const char in_app[] = "/Contents/MacOS";

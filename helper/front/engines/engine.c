@@ -1,4 +1,4 @@
-/* Ending an engine's process, for the rest of the front. */
+/* Ends an engine's process, for the rest of the front. */
 #include "front/engines/engine.h"
 #include "front/engines/table.h"
 

@@ -1,4 +1,4 @@
-/* Makes the environment of an engine's process out of our own. */
+/* Builds the environment of an engine's process from our own. */
 #include "front/engines/environment.h"
 #include "base/file.h"
 #include "base/platform.h"
@@ -32,9 +32,9 @@ static const char *const allowed[] = {
 static const char *const ours[] = {"FM_ENGINE_GPU", "FM_ENGINE_GPU_DIR", "FM_ENGINE_CONFIG", "FM_ENGINE_CONFIG_DIR"};
 
 /*
- * glibc's manual, "Memory Allocation Tunables": large blocks lie in huge pages where the kernel gives them to those
- * that ask. A model's weights are read for every token; in small pages that took a tenth longer. Other C libraries
- * ignore this variable.
+ * glibc's manual, "Memory Allocation Tunables": large blocks lie in huge pages if the kernel gives huge pages to
+ * programs that ask for them. A model's weights are read for every token, and with small pages that took a tenth
+ * longer. Other C libraries ignore this variable.
  */
 static char huge_pages[] = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1";
 

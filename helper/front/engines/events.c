@@ -1,4 +1,6 @@
-/* What an engine says (protocol/ENGINE.md): its replies and events become changes of jobs, and of the engine's state.
+/*
+ * Reads an engine's messages (protocol/ENGINE.md): its replies and events become changes of jobs, and of the engine's
+ * state.
  */
 #include "front/engines/events.h"
 #include "base/clock.h"
@@ -15,9 +17,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MEMORY_MAX         (INT64_C(1) << 50) /* bytes that an engine may report: sums stay in range */
-#define TIMING_MAX_MS      1e12               /* of a job; sums of it stay in range */
-#define REPORT_MAX         (1u << 20)         /* bytes of a schema report as JSON; its entries can't reach that */
+#define MEMORY_MAX         (INT64_C(1) << 50) /* most bytes that an engine may report, so that sums stay in range */
+#define TIMING_MAX_MS      1e12               /* longest time of a job, so that sums stay in range */
+#define REPORT_MAX         (1u << 20)         /* bytes of a schema report as JSON; the allowed entries stay below it */
 #define REPORT_ENTRIES_MAX 200                /* entries of each list */
 #define REPORT_ENTRY_MAX   255                /* bytes of an entry, as of an error's `param` */
 
@@ -28,13 +30,13 @@ static int64_t get_int(struct json_object *object, const char *key) {
     return json_object_object_get_ex(object, key, &value) ? json_object_get_int64(value) : 0;
 }
 
-/* A count. If an engine sends nonsense, the nearest possible count is taken, so that sums stay in range. */
+/* Reads a count. An invalid count is replaced by the nearest valid one, so that sums stay in range. */
 static int64_t get_count(struct json_object *object, const char *key) {
     int64_t count = get_int(object, key);
     return count < 0 ? 0 : count > INT32_MAX ? INT32_MAX : count;
 }
 
-/* A count of tokens; FM_UNKNOWN_COUNT where the engine does not tell it. */
+/* Reads a count of tokens; FM_UNKNOWN_COUNT if the engine does not report it. */
 static int64_t get_tokens(struct json_object *object, const char *key) {
     struct json_object *value = NULL;
     json_object_object_get_ex(object, key, &value);
@@ -66,7 +68,7 @@ static void read_error_more(struct json_object *value, struct fm_error *error) {
     }
 }
 
-/* An engine's {code, detail, param?, reason_code?, retry_after_ms?, elsewhere?}. */
+/* Reads an engine's {code, detail, param?, reason_code?, retry_after_ms?, elsewhere?}. */
 static void read_error(struct json_object *object, enum fm_code fallback, struct fm_error *error) {
     struct json_object *value = NULL;
     json_object_object_get_ex(object, "error", &value);
@@ -86,7 +88,7 @@ static bool is_ok(struct json_object *result) {
     return json_object_object_get_ex(result, "ok", &ok) && json_object_get_boolean(ok);
 }
 
-/* Why the engine refused a call: the result's `error`, or a JSON-RPC error. */
+/* Reads why the engine refused a call: the result's `error`, or a JSON-RPC error. */
 static void read_refusal(const struct fm_rpc_message *message, const char *program, struct fm_error *error) {
     const char *text = get_string(message->error, "message");
     if (message->error) {
@@ -97,7 +99,7 @@ static void read_refusal(const struct fm_rpc_message *message, const char *progr
     }
 }
 
-/* The extras that a list names; an engine that has none, or an older one, has no list. */
+/* Reads the extras that a list names. An engine without extras, or an older one, has no list. */
 static unsigned read_parameters(struct json_object *list) {
     size_t count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
     unsigned has = 0;
@@ -111,7 +113,8 @@ static unsigned read_parameters(struct json_object *list) {
 }
 
 /*
- * Whether the engine can be used, by its reply to engine.initialize; `said`: what the engine reports of itself in it.
+ * Whether the engine can be used, judged by its reply to engine.initialize. `said`: what the engine reports of itself
+ * in the reply.
  */
 static enum fm_code judge_initialized(const struct fm_engine *engine, const struct fm_rpc_message *message,
                                       const struct fm_descriptor *said, struct fm_error *error) {
@@ -125,7 +128,7 @@ static enum fm_code judge_initialized(const struct fm_engine *engine, const stru
                        "the engine program %s speaks version %lld of the engine protocol, not %d", engine->path,
                        (long long)version, FM_ENGINE_PROTOCOL_VERSION);
     }
-    if (said->reads_files && !engine->program->files.descriptor.reads_files) { /* models are listed before */
+    if (said->reads_files && !engine->program->files.descriptor.reads_files) { /* models were listed before this */
         return fm_fail(error, FM_UNAVAILABLE,
                        "the models of the engine %s are files, but %s.json is missing or says otherwise: write it with "
                        "`fm-engine-%s --describe`, and start fm-proxy again",
@@ -157,7 +160,10 @@ static void on_initialized(struct fm_engine *engine, const struct fm_rpc_message
     }
 }
 
-/* The reply to engine.available; a process that was only started for it then has nothing else to do. */
+/*
+ * Handles the reply to engine.available. A process that was started only for this reply has nothing else to do
+ * afterwards.
+ */
 static void on_available(struct fm_engine *engine, const struct fm_rpc_message *message) {
     struct fm_verdict *availability = &engine->program->availability;
     struct fm_error error;
@@ -232,7 +238,7 @@ static void take_reply(struct fm_engine *engine, const struct fm_rpc_message *me
     struct fm_rpc_id initialize = fm_rpc_id_int(FM_ENGINE_INITIALIZE_ID);
     struct fm_rpc_id load = fm_rpc_id_int(FM_ENGINE_LOAD_ID);
     struct fm_rpc_id available = fm_rpc_id_int(FM_ENGINE_AVAILABLE_ID);
-    if (message->error && !message->id.len) { /* the answered call is not known, so nobody knows what waits for it */
+    if (message->error && !message->id.len) { /* the id does not name a call, so nobody knows which call failed */
         struct fm_error error;
         fm_fail(&error, FM_INTERNAL, "the engine could not read a message");
         fm_engine_kill_locked(engine, FM_END_CRASH, &error);
@@ -249,7 +255,10 @@ static void take_reply(struct fm_engine *engine, const struct fm_rpc_message *me
 
 /* ---- events of jobs ---- */
 
-/* The strings in the list `name` of a schema report; what is none is left out, and so is what is too much. */
+/*
+ * Copies the strings in the list `name` of a schema report. Other values are left out, and so is what goes beyond the
+ * limits.
+ */
 static void copy_report_list(struct json_object *report, const char *name, struct fm_json_writer *w) {
     struct json_object *list;
     bool found = json_object_object_get_ex(report, name, &list) && json_object_is_type(list, json_type_array);
@@ -268,7 +277,7 @@ static void copy_report_list(struct json_object *report, const char *name, struc
     fm_json_array_end(w);
 }
 
-/* Keeps an engine's `schema_report` for the host, where it is wanted. False when out of memory. */
+/* Keeps an engine's `schema_report` for the host, if the request asks for it. False when out of memory. */
 static bool take_report(struct fm_answer *answer, struct json_object *params) {
     struct json_object *report;
     bool told =
@@ -293,7 +302,7 @@ static bool embeds(const struct fm_job *job) {
     return job->answer.request.input_count > 0;
 }
 
-/* False when the vectors are not what the request asks for, or do not fit into a reply: nothing is worked on then. */
+/* False when the vectors are not what the request asks for, or do not fit into a reply. The job is stopped then. */
 static bool take_dimension(struct fm_job *job, struct json_object *params) {
     struct fm_error error;
     if (fm_answer_expect_vectors(&job->answer, get_int(params, "dimension"), &error) == FM_OK) {
@@ -328,8 +337,8 @@ static void on_accepted(struct fm_job *job, struct json_object *params) {
 }
 
 /*
- * The engine makes the answer anew, because what it was made from is lost. If a reader got a part of the answer, the
- * job ends with that error.
+ * Handles an answer that the engine makes anew, because it lost what it needs to go on. If a reader got a part of the
+ * answer, the job ends with the engine's error.
  */
 static void on_restarted(struct fm_job *job, struct json_object *params) {
     struct fm_error error;
@@ -342,7 +351,9 @@ static void on_restarted(struct fm_job *job, struct json_object *params) {
     }
 }
 
-/* Notes progress in the prompt, or tokens whose text is held back. With such tokens the output has begun. */
+/*
+ * Notes progress in the prompt, or a number of tokens whose text is held back. Such tokens count as the first output.
+ */
 static void on_progress(struct fm_job *job, struct json_object *params) {
     int64_t output = get_count(params, "output_tokens");
     job->answer.usage.cached = get_count(params, "cached");
@@ -352,14 +363,14 @@ static void on_progress(struct fm_job *job, struct json_object *params) {
     }
 }
 
-/* The engine sent something that the protocol does not allow: the job fails, and the engine has to stop it. */
+/* Fails the job, because the engine sent something that the protocol does not allow. The engine has to stop the job. */
 static void fail_job(struct fm_job *job, const char *detail) {
     struct fm_error error;
     fm_fail(&error, FM_INTERNAL, "%s", detail);
     fm_job_stop_locked(job, &error);
 }
 
-/* The text of an event of output, which has begun then; NULL: there is none, or it may not come yet. */
+/* Returns the text of an output event and notes that output has begun; NULL: no text, or it may not come yet. */
 static const char *take_text(struct fm_job *job, struct json_object *params, const char *member, size_t *len) {
     struct json_object *text = NULL;
     json_object_object_get_ex(params, member, &text);
@@ -372,7 +383,7 @@ static const char *take_text(struct fm_job *job, struct json_object *params, con
     return json_object_get_string(text);
 }
 
-/* Text has log probabilities where the request asks for them. */
+/* Takes a piece of text, with its log probabilities if the request asks for them. */
 static void on_delta(struct fm_job *job, struct json_object *params) {
     size_t len = 0;
     const char *text = take_text(job, params, "text", &len);
@@ -508,7 +519,7 @@ static void read_usage(struct json_object *params, struct fm_usage *usage) {
     }
 }
 
-/* A time in ms, in µs; of an engine's nonsense the nearest time. */
+/* Reads a time in ms and returns it in µs. An invalid time is replaced by the nearest valid one. */
 static int64_t get_us(struct json_object *object, const char *key) {
     struct json_object *value;
     double ms = json_object_object_get_ex(object, key, &value) ? json_object_get_double(value) : 0;
@@ -537,7 +548,10 @@ static bool is_for_default(const struct fm_job *job) {
     return !asked || (availability->model_count > 0 && strcmp(availability->models[0].id, asked) == 0);
 }
 
-/* What the end of a job shows about its engine. Only for the default model: another model may be at another server. */
+/*
+ * Notes what the end of a job shows about its engine. Only the default model counts: another model may be at another
+ * server.
+ */
 static void note_availability(const struct fm_job *job, const struct fm_error *error) {
     struct fm_program *program = job->engine->program;
     if (program->files.descriptor.features & FM_FEATURE_AVAILABILITY && is_for_default(job)) {
@@ -560,7 +574,7 @@ static void on_finished(struct fm_job *job, struct json_object *params) {
         fm_job_settle_locked(job, finish, &error);
         return;
     }
-    bool whole = job->answer.vector_count == job->answer.request.input_count; /* no vectors of no inputs, else */
+    bool whole = job->answer.vector_count == job->answer.request.input_count; /* true if there are no inputs */
     if (reason && strcmp(reason, "error") != 0 && !whole) {
         fm_fail(&error, FM_INTERNAL, "the engine did not send all vectors");
         fm_job_settle_locked(job, FM_FINISH_FAILED, &error);
@@ -583,7 +597,7 @@ static void on_finished(struct fm_job *job, struct json_object *params) {
     fm_job_fail_or_move_locked(job, &error);
 }
 
-/* A job that embeds has no other output than vectors, and a job that answers has none. */
+/* The kind of output in an event. A job that embeds has only vectors, and a job that answers has no vectors. */
 enum output { NO_OUTPUT, ANSWER, VECTOR };
 
 static const struct {
@@ -613,7 +627,7 @@ static void on_saved(struct fm_engine *engine, struct json_object *params) {
     engine->saved_bytes = get_int(params, "bytes");
 }
 
-/* The engine reports that it can't use what was saved. */
+/* Handles the engine's report that it can't use the saved state. */
 static void on_saved_unusable(struct fm_engine *engine, struct json_object *params) {
     const char *reason = get_string(params, "reason");
     fm_log(FM_LOG_INFO, "what an earlier engine saved is removed: %s", reason ? reason : "the engine gave no reason");
@@ -650,7 +664,7 @@ static void take_event(struct fm_engine *engine, const struct fm_rpc_message *me
         fm_engine_find_run_locked(engine, run);
     }
     if (!job || job->engine != engine || job->state == FM_JOB_QUEUED) {
-        return; /* settled already, or never heard of */
+        return; /* the job is settled already, or was never known */
     }
     for (size_t i = 0; i < sizeof job_events / sizeof job_events[0]; i++) {
         if (strcmp(message->method, job_events[i].method) == 0) {

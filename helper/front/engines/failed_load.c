@@ -1,4 +1,4 @@
-/* The loads that failed recently. */
+/* Remembers the loads that failed recently. */
 #include "front/engines/failed_load.h"
 
 #include <stdio.h>

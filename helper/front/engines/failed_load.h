@@ -1,22 +1,25 @@
 /*
- * The loads that failed recently, so that capabilities.get reports one before the next request meets it. Pure: no
- * locks, the caller passes the time.
+ * The loads that failed recently. With this, capabilities.get reports such a failure before the next request runs into
+ * it. Pure: no locks, the caller passes the time.
  */
 #ifndef FM_FRONT_ENGINES_FAILED_LOAD_H
 #define FM_FRONT_ENGINES_FAILED_LOAD_H
 
 #include "front/engines/models.h"
 
-/* How long a failure is reported: a host that waits for the model asks again, and after that a request has to try. */
+/*
+ * How long a failure is reported. A host that waits for the model asks again; after this time a request has to try the
+ * load.
+ */
 #define FM_FAILED_LOAD_MS 60000
 
 #define FM_FAILED_LOADS_MAX 8 /* models; if more failed, only the last of them are remembered */
 
 struct fm_failed_load {
-    char id[256];          /* the model's id; cut, where it is longer; "": none */
-    int64_t created;       /* `created` of the model's file: another file with the same name is another model */
+    char id[256];          /* the model's id, cut if it is too long; "": none */
+    int64_t created;       /* `created` of the model's file: a different file with the same name is another model */
     int64_t at_ms;         /* when it failed */
-    bool engine_started;   /* the engine itself was running, so the model is at fault */
+    bool engine_started;   /* the engine itself was running, so the model caused the failure */
     struct fm_error error; /* why it failed */
 };
 

@@ -1,4 +1,4 @@
-/* The files in which engines keep what they have computed: kv_files.h. */
+/* The files in which engines keep what they have computed. See kv_files.h. */
 #include "front/engines/kv_files.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -15,7 +15,7 @@
 #define NEW         ".new"
 #define HASH_DIGITS 16
 #define LEFT_MS     60000 /* a younger new file may not be locked yet */
-#define SHARE       2     /* a file may have 1/SHARE of all bytes, so that another model's file has room too */
+#define SHARE       2     /* a file may take 1/SHARE of all bytes, so that other models' files have room too */
 
 void fm_kv_files_none(struct fm_kv_files *files) {
     *files = (struct fm_kv_files){.folder = -1, .read = -1, .write = -1};
@@ -30,7 +30,10 @@ static void close_one(int *fd) {
 
 /* ---- names ---- */
 
-/* If two models get the same name by chance, they replace each other's file: an engine recognises its model's file. */
+/*
+ * Builds a file's name. If two models get the same name by chance, they replace each other's file; an engine recognises
+ * whether a file belongs to its model.
+ */
 static void make_names(struct fm_kv_files *files, const char *engine, const char *model) {
     uint64_t random;
     uint64_t hash = fm_hash(fm_hash(FM_HASH_START, engine, strlen(engine) + 1), model, strlen(model) + 1);
@@ -39,7 +42,7 @@ static void make_names(struct fm_kv_files *files, const char *engine, const char
     snprintf(files->new_name, sizeof files->new_name, "%016llx" NEW, (unsigned long long)random);
 }
 
-/* Whether a file has a name that we give, because the folder may have other files too. */
+/* Whether a file has a name of this form, because the folder may contain other files. */
 static bool is_named(const char *name, const char *ending) {
     return strspn(name, "0123456789abcdef") == HASH_DIGITS && strcmp(name + HASH_DIGITS, ending) == 0;
 }
@@ -59,7 +62,7 @@ static void look_at(void *context, const struct fm_private_entry *entry) {
     int folder = sweep->files->folder;
     if (is_named(entry->name, NEW) && sweep->now_ms - entry->used_ms > LEFT_MS &&
         fm_private_file_is_left(folder, entry->name)) {
-        fm_private_file_remove(folder, entry->name); /* of a helper that was killed */
+        fm_private_file_remove(folder, entry->name); /* a file of a helper that was killed */
     }
     if (!is_named(entry->name, SAVED)) {
         return;
@@ -72,7 +75,7 @@ static void look_at(void *context, const struct fm_private_entry *entry) {
     }
 }
 
-/* Removes files that killed helpers left, and the least recently used ones until the rest is small enough. */
+/* Removes files that killed helpers left. Then removes the least recently used files until the rest is small enough. */
 static void sweep(const struct fm_kv_files *files) {
     struct sweep found;
     for (;;) {
@@ -124,7 +127,7 @@ void fm_kv_files_open(struct fm_kv_files *files, const struct fm_options *option
     if (files->read < 0 && errno != ENOENT) {
         fm_private_file_remove(files->folder, files->name); /* the file is a link, or others can read it */
     } else if (files->read >= 0 && fm_private_file_size(files->read) > files->max_bytes) {
-        fm_private_file_remove(files->folder, files->name); /* the limit was higher before; it can still be read once */
+        fm_private_file_remove(files->folder, files->name); /* the limit was higher before; read it this last time */
     }
     sweep(files);
     files->write = fm_private_file_create(files->folder, files->new_name);
@@ -149,8 +152,8 @@ void fm_kv_files_drop(struct fm_kv_files *files) {
 }
 
 /*
- * Does not call fsync: that may take longer than this process has when it ends. If a power failure damages the file,
- * its checksums do not match.
+ * Does not call fsync, which may take longer than this process has at its end. If a power failure damages the file, its
+ * checksums do not match.
  */
 static bool keep_file(const struct fm_kv_files *files, int64_t saved_bytes) {
     return saved_bytes > 0 && saved_bytes <= files->max_bytes && fm_private_file_size(files->write) == saved_bytes &&

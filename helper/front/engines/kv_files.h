@@ -1,9 +1,10 @@
 /*
- * Files in which an engine keeps what it has computed, so that its successor does not have to compute it again: one
- * file for each engine and model, in a private folder of bounded size. An engine can't open a file, so it gets two
- * descriptors: one of the file as it is, and one of a new file, which takes the name of the first when the engine has
- * reported that it is complete. Only the engine knows the contents, and it trusts none of it (ENGINE.md, Saved state).
- * Blocks on the disk: without the front's lock, and one thread at a time for each struct.
+ * Files in which an engine keeps what it has computed, so that its successor does not have to compute it again. Each
+ * engine and model has one file, in a private folder of bounded size. An engine can't open a file, so it gets two
+ * descriptors: one of the existing file, and one of a new file. The new file replaces the old one when the engine has
+ * reported that the new file is complete. Only the engine knows the contents of its file, and it does not trust them
+ * (ENGINE.md, Saved state). These functions block on the disk: call them without the front's lock, and from one thread
+ * at a time for each struct.
  */
 #ifndef FM_FRONT_ENGINES_KV_FILES_H
 #define FM_FRONT_ENGINES_KV_FILES_H
@@ -13,13 +14,13 @@
 
 #define FM_KV_NAME_MAX 48
 
-/* The descriptors as the engine's process has them. */
+/* The numbers of the descriptors in the engine's process. */
 enum { FM_KV_GIVEN_READ = FM_CHILD_GIVEN, FM_KV_GIVEN_WRITE };
 
 /* The files of one engine's process. */
 struct fm_kv_files {
     int folder;        /* -1: there are no files */
-    int read;          /* the file that was saved last; -1: there is none */
+    int read;          /* the existing file; -1: there is none */
     int write;         /* the new file; -1: there are no files */
     int64_t max_bytes; /* most bytes that the engine's file may have */
     int64_t all_bytes; /* most bytes that all files together may have */
@@ -27,26 +28,27 @@ struct fm_kv_files {
     char new_name[FM_KV_NAME_MAX];
 };
 
-/* Sets `files` to: there are none. Never blocks. */
+/* Sets `files` to hold no files. Never blocks. */
 void fm_kv_files_none(struct fm_kv_files *files);
 
 /*
- * Opens the files for an engine that is to load `model`, its path or name. If they are not wanted, or can't be opened,
- * there are no files. That is not an error; the log has the reason.
+ * Opens the files for an engine that is to load `model`, its path or name. If files are not wanted, or can't be opened,
+ * `files` stays without files. That is not an error; the log has the reason.
  */
 void fm_kv_files_open(struct fm_kv_files *files, const struct fm_options *options, const char *engine,
                       const char *model);
 
-/* The descriptors that the engine's process gets. Never blocks. */
+/* Returns the descriptors that the engine's process gets. Never blocks. */
 struct fm_child_given fm_kv_files_given(const struct fm_kv_files *files);
 
 /* Removes the file that the engine was given to read, because the engine can't use it. */
 void fm_kv_files_drop(struct fm_kv_files *files);
 
 /*
- * The engine has ended, after it reported that it saved `saved_bytes` bytes; 0: it reported nothing. If the new file
- * has exactly this size, it replaces the old one, and the least recently used files are removed if all of them are too
- * large. Otherwise the new file is removed. Afterwards there are no files. Harmless twice.
+ * Call it after the engine has ended. `saved_bytes` is the size that it reported as saved; 0: it reported nothing. If
+ * the new file has exactly this size, it replaces the old one. Then, if all files together are too large, the least
+ * recently used ones are removed. If the size differs, the new file is removed. Afterwards `files` holds no files. A
+ * second call is harmless.
  */
 void fm_kv_files_close(struct fm_kv_files *files, int64_t saved_bytes);
 

@@ -1,4 +1,4 @@
-/* Jobs that an engine does not stop: their slots stay taken until it says that they have ended. */
+/* Jobs that an engine does not stop. Their slots stay taken until the engine reports that they have ended. */
 #include "front/engines/lost.h"
 #include "base/clock.h"
 #include "front/engines/table.h"
@@ -19,8 +19,8 @@ void fm_engine_lose_job_locked(struct fm_engine *engine, struct fm_job *job) {
     engine->lost_ms = fm_now_ms();
     fm_log(FM_LOG_WARN, "engine %d does not stop a request; that one is settled without it", (int)engine->pid);
     fm_job_settle_locked(job, finish, &error);
-    bool woken = fm_write_all(engine->wake_write, "l", 1); /* the engine's thread must limit the silence now */
-    (void)woken;                                           /* an empty pipe takes one byte */
+    bool woken = fm_write_all(engine->wake_write, "l", 1); /* the engine's thread must now limit the engine's silence */
+    (void)woken;                                           /* the pipe is empty, so it takes one byte */
 }
 
 void fm_engine_find_run_locked(struct fm_engine *engine, uint64_t run) {

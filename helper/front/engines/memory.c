@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MODEL_SHOWN 200 /* bytes of its id in an error */
+#define MODEL_SHOWN 200 /* bytes of a model's id in an error */
 #define MIB         (1 << 20)
 
 static bool is_of(const struct fm_need *need, const struct fm_model *model) {

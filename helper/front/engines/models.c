@@ -15,9 +15,9 @@
 #define SUFFIX       ".gguf"
 #define DIGITS       "0123456789"
 #define CONTEXT_MAX  8192 /* tokens of KV memory that an estimate counts: the default of engines */
-#define EMBEDS_MAX   2048 /* ... for a model that computes a text in one piece */
-#define SHARED_MAX   (64.0 * 1024 * 1024) /* bytes beside it, for parallel answers and kept conversations */
-#define SHARED_PARTS 7                    /* SHARED_MAX, but no more than this many contexts */
+#define EMBEDS_MAX   2048 /* the same for a model that computes a text in one piece */
+#define SHARED_MAX   (64.0 * 1024 * 1024) /* bytes besides, for parallel answers and kept conversations */
+#define SHARED_PARTS 7                    /* SHARED_MAX is cut to the bytes of this many contexts */
 #define EMBEDS_WORK  (64.0 * 1024 * 1024) /* bytes to compute a text in one piece; all-MiniLM's 512 tokens take 60 MB */
 #define ESTIMATE_MAX 1e15 /* upper bound of an estimate: a header may claim anything */
 #define NAME_SHOWN   200  /* bytes of a name in an error */
@@ -30,7 +30,7 @@ static bool has_suffix(const char *name) {
     return len > strlen(SUFFIX) && strcmp(name + len - strlen(SUFFIX), SUFFIX) == 0;
 }
 
-/* --model names a file rather than an id. */
+/* Whether --model names a file and not an id. */
 static bool is_path(const char *model) {
     return fm_file_last_separator(model) || has_suffix(model);
 }
@@ -44,7 +44,7 @@ static const char *find_part(const char *path) {
     return fits ? part : NULL;
 }
 
-/* The first file of a split model names the model and finds the other files. */
+/* Whether a file is a later part of a split model. The first part names the model and finds the other files. */
 static bool is_other_part(const char *path) {
     const char *part = find_part(path);
     return part && strtol(part + 1, NULL, 10) != 1;
@@ -57,7 +57,7 @@ static char *id_of_path(const char *path) {
     return strndup(name, part ? (size_t)(part - name) : strlen(name) - (has_suffix(name) ? strlen(SUFFIX) : 0));
 }
 
-/* The bytes of all files of a model; the file at `path` has `first` of them. */
+/* Returns the bytes of all files of a model; the file at `path` has `first` of them. */
 static int64_t size_of_all(const char *path, int64_t first) {
     const char *part = find_part(path);
     long count = part ? strtol(part + 10, NULL, 10) : 1;
@@ -129,7 +129,7 @@ void fm_model_list_free(struct fm_model_list *list) {
     *list = (struct fm_model_list){0};
 }
 
-/* Takes the model over, also on failure. */
+/* Adds the model to the list. Takes the model over, also on failure. */
 static bool append_model(struct fm_model **models, size_t *count, struct fm_model *model) {
     struct fm_model *grown = model->id ? realloc(*models, (*count + 1) * sizeof *grown) : NULL;
     if (!grown) {
@@ -142,7 +142,7 @@ static bool append_model(struct fm_model **models, size_t *count, struct fm_mode
 }
 
 /*
- * Adds the model that --model names, or the one of an engine without files. Takes `id` and `path` over, also on
+ * Adds the model that --model names, or the model of an engine without files. Takes `id` and `path` over, also on
  * failure.
  */
 static bool add_default(struct fm_model_list *list, char *id, char *path) {
@@ -155,7 +155,7 @@ static bool add_default(struct fm_model_list *list, char *id, char *path) {
     return append_model(&list->models, &list->count, &model);
 }
 
-/* Adds the file that --model names. If it is a projector, neither it nor another file becomes the default. */
+/* Adds the file that --model names. If it is a projector, there is no default model. */
 static bool add_named(struct fm_model_list *list, const char *path) {
     struct fm_gguf_kind kind;
     fm_gguf_kind_read(path, &kind);
@@ -186,8 +186,8 @@ static struct fm_model *find_id(struct fm_model_list *list, const char *id) {
 }
 
 /*
- * Adds one name of a folder; `models` false: only a projector counts. A file that --model names wins over one with its
- * id.
+ * Adds one file of a folder. `models` false: only a projector is added. A file that --model names wins over a file with
+ * the same id.
  */
 static bool add_file(struct fm_model_list *list, const char *dir, const char *name, bool models) {
     struct fm_model model = {.id = id_of_path(name), .path = join_path(dir, name)};
@@ -218,7 +218,10 @@ static bool is_model_name(const char *name) {
     return name[0] != '.' && has_suffix(name) && !is_other_part(name) && fm_utf8_valid(name, strlen(name));
 }
 
-/* `*failure` is an errno value: why files of the folder may be missing. False when out of memory. */
+/*
+ * Adds the files of a folder. `*failure` is an errno value that says why files may be missing. False when out of
+ * memory.
+ */
 static bool add_folder(struct fm_model_list *list, const char *dir, bool models, int *failure) {
     struct fm_folder *folder = fm_folder_open(dir);
     if (!folder) {
@@ -235,7 +238,7 @@ static bool add_folder(struct fm_model_list *list, const char *dir, bool models,
     return ok;
 }
 
-/* The folder of the file `path`, by its text only. */
+/* The folder of the file `path`. Only the text of the path is used. */
 static const char *folder_of(const char *path, size_t *len) {
     const char *slash = fm_file_last_separator(path);
     *len = !slash || slash == path ? 1 : (size_t)(slash - path);
@@ -248,7 +251,7 @@ static bool is_folder_of(const char *dir, const char *path) {
     return strlen(dir) == len && memcmp(dir, folder, len) == 0;
 }
 
-/* Adds the projectors beside the file that --model names, if that is not in the folder of the other models. */
+/* Adds the projectors beside the file that --model names, if that file is not in the folder of the other models. */
 static bool add_neighbours(struct fm_model_list *list, const char *models_dir) {
     const struct fm_model *model = list->count ? &list->models[0] : NULL;
     int ignored;
@@ -269,7 +272,7 @@ static int by_default_then_id(const void *left, const void *right) {
     return a->is_default != b->is_default ? b->is_default - a->is_default : strcmp(a->id, b->id);
 }
 
-/* The first model, by id, that answers, or else the first one for embeddings. The list is not empty. */
+/* The first model, by id, that generates text; without any, the first model for embeddings. The list is not empty. */
 static struct fm_model *first_of(struct fm_model_list *list) {
     struct fm_model *first = &list->models[0];
     for (size_t i = 1; i < list->count; i++) {
@@ -282,7 +285,7 @@ static struct fm_model *first_of(struct fm_model_list *list) {
     return first;
 }
 
-/* Marks the default model: the one that --model names by id, or, without --model, the first one. */
+/* Marks the default model: the model that --model names by id; without --model, the first one. */
 static void choose_default(struct fm_model_list *list, const char *model) {
     if (list->count == 0) {
         return;
@@ -300,7 +303,7 @@ static int lower(char c) {
     return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
 }
 
-/* The length of the longest piece of text that both have in common, ignoring case. */
+/* The length of the longest common substring of both texts, ignoring case. */
 static size_t alike(const char *a, const char *b) {
     size_t most = 0;
     for (size_t i = 0; a[i]; i++) {
@@ -324,7 +327,7 @@ static bool fits_model(const struct fm_model *projector, const struct fm_model *
            len == model_len && memcmp(folder, model_folder, len) == 0;
 }
 
-/* If several projectors fit, takes the one whose name is most like the model's, and of these the first one. */
+/* Chooses among projectors that fit: the one whose name is most similar to the model's, and of equal ones the first. */
 static bool find_mmproj(const struct fm_model_list *list, struct fm_model *model) {
     const struct fm_model *best = NULL;
     size_t most = 0;
@@ -339,12 +342,15 @@ static bool find_mmproj(const struct fm_model_list *list, struct fm_model *model
     model->found = best != NULL;
     model->mmproj = best ? fm_file_resolve(best->path) : NULL;
     if (best && !model->mmproj) {
-        model->mmproj = strdup(best->path); /* the file has just been removed */
+        model->mmproj = strdup(best->path); /* then the file has just been removed */
     }
     return !best || model->mmproj;
 }
 
-/* --mmproj and --draft-model are only for the default model: other models have other widths and vocabularies. */
+/*
+ * Sets --mmproj and --draft-model, which are only for the default model: other models have other widths and
+ * vocabularies.
+ */
 static bool set_files(struct fm_model_list *list, const struct fm_options *options) {
     bool ok = true;
     for (size_t i = 0; i < list->count && ok; i++) {
@@ -397,7 +403,7 @@ enum fm_code fm_models_list(const struct fm_options *options, const struct fm_en
     *list = (struct fm_model_list){0};
     bool ok;
     if (engine->fault.code != FM_OK) {
-        return FM_OK; /* nothing is known about the engine's models */
+        return FM_OK; /* nothing is known about the models of the engine */
     }
     if (engine->descriptor.reads_files) {
         ok = add_files(options, list);
@@ -427,7 +433,10 @@ bool fm_model_names_default(const char *name) {
     return !name || !*name || strcmp(name, "default") == 0 || strcmp(name, "local") == 0;
 }
 
-/* The default model is the first in the list. But a model whose id is "default" or "local" wins. */
+/*
+ * Finds the model that `name` means. The default model is the first in the list. But a model whose id is "default" or
+ * "local" wins.
+ */
 static struct fm_model *pick_name(struct fm_model_list *list, const char *name) {
     struct fm_model *model = name ? find_id(list, name) : NULL;
     if (model || !fm_model_names_default(name)) {
@@ -445,7 +454,7 @@ static struct fm_model *pick(const struct fm_options *options, struct fm_model_l
     return pick_name(list, target);
 }
 
-/* Writes "; there is a, b and c", as far as there is room for it, and what to do: `hint`. */
+/* Writes "; there is a, b and c", as far as there is room, and then `hint`, which says what to do. */
 static void tell_models(const struct fm_model_list *list, const char *hint, struct fm_error *error) {
     const size_t size = sizeof error->detail - strlen(hint) - 1;
     size_t len = strlen(error->detail);
@@ -532,7 +541,10 @@ enum fm_code fm_models_look_up(const struct fm_options *options, const struct fm
     return code;
 }
 
-/* Checks that the file that `option` names is a GGUF file; no `option`: the file was found. A NULL path is fine. */
+/*
+ * Checks that the file that `option` names is a GGUF file. `option` NULL: no option named the file, it was found. A
+ * NULL path is fine.
+ */
 static enum fm_code check_file(const char *path, const char *option, struct fm_error *error) {
     enum fm_code code = path ? fm_file_check_magic(path, "GGUF", error) : FM_OK;
     if (code == FM_UNAVAILABLE && option) {
@@ -568,7 +580,7 @@ void fm_model_do_without_images(struct fm_model *model) {
 }
 
 const char *fm_model_blamed(const struct fm_model *model) {
-    if (model->listed) { /* one process has all models of such an engine */
+    if (model->listed) { /* one process serves all models of such an engine */
         return model->engine->name;
     }
     return model->found && model->mmproj ? model->mmproj : model->id;
@@ -605,7 +617,7 @@ static void list_programs(const char *dir, struct fm_buf *names) {
     fm_buf_append(names, "", 1);
 }
 
-/* Fills `error`: the program `path` can't be run, which programs can, and what to do. */
+/* Fills `error`: the program `path` can't be run. The text names the programs that can, and what to do. */
 static enum fm_code no_such_program(const struct fm_engine_files *engine, const char *path, int failure,
                                     struct fm_error *error) {
     struct fm_buf names;

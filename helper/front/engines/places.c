@@ -1,11 +1,11 @@
 /*
- * Which engine a job goes to. An engine has one model, and a model has one engine. If no engine has the job's model,
- * the job gets a place, if one is free and the memory budget allows it. Otherwise an engine with nothing to do makes
- * way, the least recently used one first. If all engines have jobs, the job waits, and so do later jobs that find no
- * place. The engine with the fewest jobs then takes no later jobs, so that it can end; it still makes all choices of an
- * answer that it has begun. A job that waits for its own model to be loaded with a projector waits in the same way, and
- * holds up no other model. Engines that take little memory are not counted: they do not wait for a place, and do not
- * make way.
+ * Decides which engine a job goes to. An engine has one model, and a model has one engine. If no engine has the job's
+ * model, the job gets a place, provided that one is free and the memory budget allows it. Otherwise an engine with
+ * nothing to do makes way, the least recently used one first. If all engines have jobs, the job waits, and so do later
+ * jobs that find no place. From then on the engine with the fewest jobs takes no later jobs, so that it can end; but it
+ * finishes all choices of an answer that it has begun. A job that waits for its own model to be loaded with a projector
+ * waits in the same way, and holds up no other model. Engines that take little memory are not counted: they do not wait
+ * for a place, and do not make way.
  */
 #include "front/engines/places.h"
 #include "base/clock.h"
@@ -19,7 +19,7 @@
 
 #include <string.h>
 
-#define MODEL_SHOWN 200 /* bytes of its id in an error */
+#define MODEL_SHOWN 200 /* bytes of a model's id in an error */
 
 /* The number of the last job that each engine may take, in the order of front->engines. Later jobs have to wait. */
 struct turns {
@@ -38,7 +38,7 @@ static enum fm_work work_of(const struct fm_job *job) {
     return job->answer.surface->work;
 }
 
-/* The job can go to an engine; with `placed` false: an engine can be started for it. */
+/* Whether the job can go to an engine; with `placed` false: whether an engine can be started for it. */
 static bool is_ready(const struct fm_job *job, bool placed) {
     if (job->state != FM_JOB_QUEUED || job->answer.request.unresolved) {
         return false;
@@ -56,7 +56,7 @@ static void find_engine(struct fm_front *front, struct fm_job *job) {
     }
 }
 
-/* Sets the engine of each waiting job: the one that has its model, or none. False when no job waits. */
+/* Sets the engine of each waiting job: the engine that has the job's model, or none. False when no job waits. */
 static bool find_engines(struct fm_front *front) {
     bool any = false;
     for (size_t i = 0; i < front->jobs_end; i++) {
@@ -68,7 +68,9 @@ static bool find_engines(struct fm_front *front) {
     return any;
 }
 
-/* The first job after number `after` that is ready for `engine` (NULL: for a place); NULL: there is none. */
+/*
+ * The first job after number `after` that is ready for `engine` (NULL: that is ready for a place); NULL: there is none.
+ */
 static struct fm_job *first_for(struct fm_front *front, const struct fm_engine *engine, uint64_t after) {
     struct fm_job *first = NULL;
     for (size_t i = 0; i < front->jobs_end; i++) {
@@ -91,7 +93,7 @@ static int64_t memory_used(const struct fm_front *front) {
     return used;
 }
 
-/* Whether --max-engines counts an engine with this model: an engine without files takes little, and runs only once. */
+/* Whether --max-engines counts an engine with this model. An engine without files takes little, and runs only once. */
 static bool is_counted(const struct fm_model *model) {
     return model->engine->descriptor.reads_files || !model->engine->beside;
 }
@@ -107,8 +109,8 @@ static int64_t count_loaded(const struct fm_front *front) {
 }
 
 /*
- * NULL: there is no free place, or the model does not fit beside the loaded ones. If no counted engine runs, the model
- * may take all the memory: engines that do not count never make way for it.
+ * Finds a free place. NULL: there is none, or the model does not fit beside the loaded ones. If no counted engine runs,
+ * the model may take all the memory: engines that do not count never make way for it.
  */
 static struct fm_engine *free_place(struct fm_front *front, const struct fm_model *model, int64_t need) {
     int64_t loaded = count_loaded(front);
@@ -131,15 +133,16 @@ static bool is_any_going(const struct fm_front *front) {
 }
 
 /*
- * How many jobs the engine has to do before the job `number`. An engine that is loading also does later jobs first:
- * otherwise the load would be lost.
+ * How many jobs the engine has to do before the job `number`. An engine that is loading also does later jobs first,
+ * because the load would be lost otherwise.
  */
 static unsigned work_before(const struct fm_engine *engine, uint64_t number) {
     return fm_engine_wanted_locked(engine, engine->state == FM_ENGINE_STARTING ? UINT64_MAX : number);
 }
 
 /*
- * The engine with the least work before the job; of those without work, the least recently used one. NULL: none runs.
+ * The engine with the least work before the job. Of several engines without work, the least recently used one. NULL: no
+ * engine runs.
  */
 static struct fm_engine *least_busy(struct fm_front *front, uint64_t number) {
     struct fm_engine *chosen = NULL;
@@ -166,7 +169,7 @@ static void start_place(struct fm_engine *engine, struct fm_job *job) {
     engine->warming = work_of(job) == FM_WORK_LOAD;
 }
 
-/* The engine that has the job's model already, but lacks the projector or is ending; NULL: there is none. */
+/* The engine that already has the job's model, but lacks the projector or is ending; NULL: there is none. */
 static struct fm_engine *rival_of(struct fm_front *front, const struct fm_job *job) {
     for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
         struct fm_engine *engine = &front->engines[i];
@@ -177,14 +180,16 @@ static struct fm_engine *rival_of(struct fm_front *front, const struct fm_job *j
     return NULL;
 }
 
-/* Fails if the job's model can't be loaded for longer than the job may wait. */
+/* Fails if the model may not be loaded now: its engine crashed too often, or it never fits the memory budget. */
 static enum fm_code check_model(struct fm_front *front, const struct fm_model *model, struct fm_error *error) {
     const struct fm_program *program = fm_program_of(front, model);
     enum fm_code code = fm_crash_loop_check(&program->crash_loop, fm_model_blamed(model), fm_now_ms(), error);
     return code ? code : fm_needs_check(&program->needs, model, front->options.memory_budget, error);
 }
 
-/* Makes the engine end before it takes jobs that came after `job`; it ends at once if it has no earlier jobs. */
+/*
+ * Makes the engine end before it takes jobs that came after `job`. The engine ends at once if it has no earlier jobs.
+ */
 static void have_end(struct fm_engine *engine, const struct fm_job *job, struct turns *turns) {
     uint64_t *last = &turns->last[engine - engine->front->engines];
     if (work_before(engine, job->number) == 0) { /* the engine has no work that could be lost */
@@ -194,7 +199,7 @@ static void have_end(struct fm_engine *engine, const struct fm_job *job, struct 
     }
 }
 
-/* Starts an engine for the job, or ends the job if its model may not be tried now, or makes another engine end. */
+/* Starts an engine for the job, fails the job if its model may not be tried now, or makes another engine end. */
 static enum outcome find_place(struct fm_front *front, struct fm_job *job, struct turns *turns) {
     struct fm_error error;
     if (check_model(front, &job->model, &error) != FM_OK) {

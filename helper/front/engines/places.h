@@ -1,4 +1,4 @@
-/* Which engine a job goes to, and which engine makes way for another. */
+/* Decides which engine a job goes to, and which engine makes way for another. */
 #ifndef FM_FRONT_ENGINES_PLACES_H
 #define FM_FRONT_ENGINES_PLACES_H
 

@@ -14,7 +14,7 @@ void fm_relay_begin(struct fm_relay *relay, int fd, const char *name) {
     relay->len = 0;
 }
 
-/* Empty lines, and the carriage return of those that end with one, are left out. */
+/* Logs a line. Empty lines, and a carriage return at the end of a line, are left out. */
 static void end_line(struct fm_relay *relay) {
     size_t len = relay->len;
     len -= len && relay->line[len - 1] == '\r';

@@ -1,6 +1,6 @@
 /*
- * Copies what an engine writes to its stderr, line by line, into our log. It is read even if the log does not show it,
- * so that an engine never waits; the memory used does not grow.
+ * Copies what an engine writes to its stderr, line by line, into our log. The pipe is read even if the log does not
+ * show it, so that an engine never waits. The memory used does not grow.
  */
 #ifndef FM_FRONT_ENGINES_RELAY_H
 #define FM_FRONT_ENGINES_RELAY_H
@@ -14,7 +14,7 @@
 
 struct fm_relay {
     int fd;           /* the pipe; -1 after its end */
-    const char *name; /* the engine's, for the log */
+    const char *name; /* the engine's name, for the log */
     size_t len;
     char line[FM_RELAY_LINE];
 };
@@ -22,12 +22,12 @@ struct fm_relay {
 /* Begins with the read end `fd` (taken over) and `name`, which must outlive the relay. */
 void fm_relay_begin(struct fm_relay *relay, int fd, const char *name);
 
-/* Reads once what has come; false: nothing has. Never blocks. */
+/* Reads the bytes that have come, once. False: no bytes have come. Never blocks. */
 bool fm_relay_take(struct fm_relay *relay);
 
 /*
- * The engine has ended: reads what is left and closes the pipe. If another process still writes to it, at most as much
- * as a pipe holds is read. Never blocks.
+ * Call it when the engine has ended: reads what is left and closes the pipe. If another process still writes to the
+ * pipe, at most as much as a pipe holds is read. Never blocks.
  */
 void fm_relay_end(struct fm_relay *relay);
 

@@ -1,4 +1,6 @@
-/* Finds the engines for a request; what is known of them is read under the lock, files are looked at without it. */
+/*
+ * Finds the engines for a request. What is known about the engines is read under the lock; files are read without it.
+ */
 #include "front/engines/route.h"
 #include "base/clock.h"
 #include "base/utf8.h"
@@ -16,7 +18,7 @@ static enum fm_code because(struct fm_error *error, const char *reason_code) {
     return error->code;
 }
 
-/* What stands in the way of the engine, whatever it reports of itself. */
+/* Checks for problems of the engine that are known without its report. */
 static enum fm_code check_program(const struct fm_program *program, struct fm_error *error) {
     const struct fm_engine_files *files = &program->files;
     char path[PATH_MAX];
@@ -43,9 +45,9 @@ static enum fm_code check_program(const struct fm_program *program, struct fm_er
 
 /* ---- engines that list their models ---- */
 
-/* A copy of what is known of `name`, so that it can be used without the lock. */
+/* A copy of what is known about `name`, so that it can be used without the lock. */
 struct listing {
-    bool complete; /* the engine's list is known and not too old: a model that it lacks does not exist */
+    bool complete; /* the engine's list is known and not too old, so a model that is not in it does not exist */
     bool found;
     char first[FM_LISTED_ID_MAX + 1]; /* the default model's id; "": not known */
 };
@@ -72,7 +74,7 @@ static enum fm_code no_such_model(const char *name, const char *engine, struct f
     return FM_NOT_FOUND;
 }
 
-/* `*sure`: the engine has said that it has the model, or its default one is meant. */
+/* `*sure`: the engine has reported that it has the model, or the request means the default model. */
 static enum fm_code find_listed(struct fm_front *front, const struct fm_program *program, const char *name,
                                 struct fm_model *model, bool *sure, struct fm_error *error) {
     char target[FM_ALIAS_MAX + 1];
@@ -104,7 +106,7 @@ static enum fm_code find_model(struct fm_front *front, const struct fm_program *
     return fm_models_find(&front->options, &program->files, name, model, error);
 }
 
-/* What the engine has said of itself lately. */
+/* Reads what the engine has reported recently. */
 static enum fm_known known_of(struct fm_front *front, const struct fm_program *program, struct fm_error *error) {
     fm_front_lock(front);
     enum fm_known known = fm_availability_known(&program->availability, fm_now_ms());
@@ -115,7 +117,7 @@ static enum fm_known known_of(struct fm_front *front, const struct fm_program *p
     return known;
 }
 
-/* Why the default model did not load when it was tried last; FM_OK: it did, or was not tried lately. */
+/* Reads why the default model did not load at the last try; FM_OK: it did load, or there was no recent try. */
 static enum fm_code failed_load(struct fm_front *front, const struct fm_program *program, const struct fm_model *model,
                                 struct fm_error *error) {
     fm_front_lock(front);
@@ -164,11 +166,11 @@ enum fm_readiness fm_program_readiness(struct fm_front *front, struct fm_program
 
 /* ---- a request ---- */
 
-/* The engines that have been looked at: those that can have the request, in their classes, and why the others can't. */
+/* The engines that have been looked at: those that can take the request, by class, and why the others can't. */
 struct search {
-    struct fm_route sure;  /* engines that have its model, as far as is known */
-    struct fm_route maybe; /* engines that may have its model */
-    struct fm_route late;  /* engines that have its model, but are not available */
+    struct fm_route sure;  /* engines that have the model, as far as is known */
+    struct fm_route maybe; /* engines that may have the model */
+    struct fm_route late;  /* engines that have the model, but are not available */
     struct fm_error errors[FM_PROGRAMS_MAX];
     const char *names[FM_PROGRAMS_MAX]; /* names of the engines that can't have the request */
     size_t error_count;
@@ -194,7 +196,7 @@ static enum fm_code look_at(struct fm_front *front, const struct fm_program *pro
                        files->name);
     }
     bool alone = !files->beside && !files->descriptor.needs_config && !files->descriptor.elsewhere;
-    enum fm_code code = alone ? FM_OK : check_program(program, error); /* if alone, it fails when it is started */
+    enum fm_code code = alone ? FM_OK : check_program(program, error); /* a sole engine fails when it is started */
     code = code ? code : find_model(front, program, request->model, &model, &sure, error);
     if (code != FM_OK) {
         return code;
@@ -240,7 +242,7 @@ void fm_route_explain(const char *const names[], const struct fm_error errors[],
     }
 }
 
-/* If several engines are not available, the error tells why each of them is not. */
+/* Fills the error. If several engines are not available, the error has the reason of each. */
 static enum fm_code tell_why(const struct search *search, struct fm_error *error) {
     const struct fm_error *first = &search->errors[0];
     for (size_t i = 1; i < search->error_count; i++) {
@@ -294,7 +296,7 @@ enum fm_code fm_route_look_up(struct fm_front *front, const char *name, struct f
 
 /* ---- all models ---- */
 
-/* Under the lock. */
+/* Call it under the lock. */
 static enum fm_code copy_list(const struct fm_program *program, struct fm_model_list *list, struct fm_error *error) {
     const struct fm_verdict *availability = &program->availability;
     size_t count = availability->model_count ? availability->model_count : 1;

@@ -1,4 +1,4 @@
-/* The front's messages to an engine (protocol/ENGINE.md). */
+/* Builds the front's messages to an engine (protocol/ENGINE.md). */
 #include "front/engines/send.h"
 #include "base/clock.h"
 #include "front/engines/engine.h"
@@ -24,7 +24,7 @@ static struct fm_json_writer begin_request(struct fm_engine *engine, int64_t num
 
 static void end_message(struct fm_engine *engine) {
     fm_rpc_end(&engine->message);
-    if (engine->pid) { /* else the process is being reaped, which settles its jobs */
+    if (engine->pid) { /* otherwise the process is being reaped, which settles its jobs */
         fm_send_frame(engine->front, &engine->outbox, &engine->message);
     }
 }
@@ -39,7 +39,7 @@ void fm_engine_send_initialize_locked(struct fm_engine *engine) {
     engine->progress_ms = fm_now_ms();
 }
 
-/* The descriptors that the process was started with. */
+/* Writes the descriptors that the process was started with. */
 static void write_saved(const struct fm_kv_files *kv, struct fm_json_writer *w) {
     fm_json_key(w, "saved");
     fm_json_object_begin(w);
@@ -83,7 +83,10 @@ void fm_engine_send_load_locked(struct fm_engine *engine) {
 
 /* ---- jobs, which the engine's writer pulls ---- */
 
-/* A repeatable job is alone in the engine: it waits for those before it, and those after it wait for it. */
+/*
+ * Whether the job must wait. A repeatable job is alone in the engine: it waits for earlier jobs, and later jobs wait
+ * for it.
+ */
 static bool must_wait(const struct fm_engine *engine, const struct fm_job *job) {
     for (size_t i = 0; i < engine->front->jobs_end; i++) {
         const struct fm_job *other = &engine->front->jobs[i];
@@ -95,7 +98,10 @@ static bool must_wait(const struct fm_engine *engine, const struct fm_job *job) 
     return false;
 }
 
-/* The engine's turn ends with the job `last_turn`: of later jobs, it gets only a job that it has begun to answer. */
+/*
+ * Whether the engine may take the job. The engine's turn ends with the job `last_turn`. Of later jobs, it takes only a
+ * job that it has begun to answer.
+ */
 static bool is_its_turn(const struct fm_engine *engine, const struct fm_job *job) {
     bool waits = job->state == FM_JOB_QUEUED && job->engine == engine && !job->answer.request.unresolved;
     return waits && job->answer.surface->work == FM_WORK_ANSWER &&
@@ -128,8 +134,10 @@ static void write_extras(struct fm_engine *engine, struct fm_request *request, s
     }
 }
 
-/* Which of the engine's models, which conversation it is, and whether an answer may be begun anew: for engines that want
- * to know. */
+/*
+ * Writes which of the engine's models is meant, which conversation it is, and whether an answer may be begun anew, for
+ * engines that ask for these members.
+ */
 static void write_place(const struct fm_engine *engine, const struct fm_job *job, struct fm_json_writer *w) {
     const struct fm_descriptor *descriptor = &engine->program->descriptor;
     if (job->model.asked) {
@@ -169,7 +177,7 @@ static void build_job_locked(struct fm_engine *engine, struct fm_job *job) {
 static void note_sent_locked(struct fm_engine *engine, struct fm_job *job) {
     bool again = fm_answer_has_next(&job->answer) || fm_engine_may_use_gpu_locked(engine) || fm_job_may_move(job);
     if (!again) {
-        fm_buf_free(&job->answer.request.job_members); /* a prompt can be megabytes, and it was sent the last time */
+        fm_buf_free(&job->answer.request.job_members); /* a prompt can be megabytes, and it is not sent again */
     }
     if (engine->front->program_count > 1) {
         snprintf(job->answer.engine, sizeof job->answer.engine, "%s", engine->program->files.name);
@@ -198,7 +206,7 @@ bool fm_engine_next_job(void *context, const char **frame, size_t *len) {
     return made;
 }
 
-/* ---- the rest ---- */
+/* ---- other messages ---- */
 
 void fm_engine_send_abort_locked(struct fm_engine *engine, const struct fm_job *job) {
     struct fm_json_writer w = begin_notification(engine, FM_JOB_ABORT);

@@ -9,28 +9,28 @@
 #define FM_ENGINE_LOAD_ID       2
 #define FM_ENGINE_AVAILABLE_ID  3
 
-/* engine.initialize; the rest of the conversation follows from the replies. */
+/* Sends engine.initialize. Later messages follow from the engine's replies. */
 void fm_engine_send_initialize_locked(struct fm_engine *engine);
 
-/* engine.available. */
+/* Sends engine.available. */
 void fm_engine_send_available_locked(struct fm_engine *engine);
 
-/* engine.load, for engine->model. */
+/* Sends engine.load for engine->model. */
 void fm_engine_send_load_locked(struct fm_engine *engine);
 
 /* The job that the engine gets next; NULL: there is none, or the engine has no slot for it. */
 struct fm_job *fm_engine_next_locked(const struct fm_engine *engine);
 
 /*
- * The frame of job.start for the job of fm_engine_next_locked, valid until the next call. For the outbox of `engine`, a
- * struct fm_engine, whose writer thread calls it, without the lock.
+ * Gives the frame of job.start for the job of fm_engine_next_locked, valid until the next call. It is the `next` of the
+ * outbox of `engine`, a struct fm_engine; the writer thread of the outbox calls it without the lock.
  */
 bool fm_engine_next_job(void *engine, const char **frame, size_t *len);
 
-/* job.abort: the engine stops the job as soon as it can. */
+/* Sends job.abort: the engine stops the job as soon as it can. */
 void fm_engine_send_abort_locked(struct fm_engine *engine, const struct fm_job *job);
 
-/* Asks the engine to end by itself; before, it may save its state for at most `save_ms`. */
+/* Asks the engine to end by itself. Before that it may save its state, for at most `save_ms`. */
 void fm_engine_send_shutdown_locked(struct fm_engine *engine, int64_t save_ms);
 
 #endif

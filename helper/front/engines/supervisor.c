@@ -1,13 +1,14 @@
 /*
- * The life of an engine's process, on its own thread: it starts the process, reads what it says, and reaps it.
+ * The life of an engine's process, on its own thread. The thread starts the process, reads the engine's messages, and
+ * reaps the process.
  *
  *     IDLE --a job (places.c)--> STARTING --loaded--> READY --killed, died, ended--> STOPPING --reaped--> IDLE
  *
  * An engine that had no job for as long as --idle-unload-ms says is ended too. Jobs that wait when an engine ends go on
- * waiting: places.c starts the next one.
+ * waiting: places.c starts the next engine.
  *
- * `engine->pid` is set to 0, under the lock, before the process is reaped: a kill under the lock can't hit
- * another process that got the number.
+ * `engine->pid` is set to 0, under the lock, before the process is reaped. So a kill under the lock can't hit another
+ * process that got the same number.
  */
 #include "front/engines/supervisor.h"
 #include "base/clock.h"
@@ -33,13 +34,13 @@
 #define INITIALIZE_MS   5000  /* limit for the reply to engine.initialize */
 #define LOAD_QUIET_MS   60000 /* limit without progress in engine.load */
 #define AVAILABLE_MS    2000  /* limit for the reply to engine.available */
-#define PAUSED_READS    64    /* 256 KiB of its log for each slice in which the host does not read */
+#define PAUSED_READS    64    /* 256 KiB of the engine's log for each slice in which the host does not read */
 #define READS_AFTER_END 64    /* as much as a pipe can hold, 1 MiB at most: a child of the engine may go on writing */
 #define IDLE_SAVE_MS    3000  /* how long an engine may take to save its state, if no request waits for its place */
-#define HASTY_SAVE_MS   300   /* how long it may take to save its state while requests for another model wait */
-#define END_MS          1000  /* how long it may take to end after it has saved its state */
+#define HASTY_SAVE_MS   300   /* how long an engine may take to save its state while requests for another model wait */
+#define END_MS          1000  /* how long an engine may take to end after it has saved its state */
 #define QUEUE_MAX       (16u << 20)
-#define ROOM            (64u << 10) /* bytes: below it, a prompt is queued for the engine */
+#define ROOM            (64u << 10) /* bytes: while less is queued, a prompt is queued for the engine */
 
 /* ---- the jobs of an engine that ends ---- */
 
@@ -47,7 +48,7 @@ static bool is_held(const struct fm_engine *engine, const struct fm_job *job) {
     return job->engine == engine && fm_job_is_held(job);
 }
 
-/* The engine died with this job in it. */
+/* Settles a job that was in the engine when the engine died. */
 static void settle_held(struct fm_job *job, const struct fm_error *death) {
     const struct fm_error *error = job->stopping ? &job->stop_error : death;
     enum fm_finish finish = error->code == FM_CANCELLED ? FM_FINISH_CANCELLED : FM_FINISH_FAILED;
@@ -56,8 +57,8 @@ static void settle_held(struct fm_job *job, const struct fm_error *death) {
 }
 
 /*
- * The engine did not come to load the model that the job waits for. Without the projector the model may load: that is
- * tried.
+ * Whether the job waited for this engine, which ended before it loaded the job's model. A job without the projector is
+ * not included if the engine had one: without the projector the model may still load.
  */
 static bool was_for(const struct fm_engine *engine, const struct fm_job *job) {
     bool wants = job->answer.surface->work != FM_WORK_UNLOAD && !engine->probes;
@@ -66,8 +67,8 @@ static bool was_for(const struct fm_engine *engine, const struct fm_job *job) {
 }
 
 /*
- * Not remembered: a load with a projector that was found, since the model may load without it, and a shortage, which
- * passes.
+ * Remembers a failed load. Two failures are not remembered: a load with a projector that was found, because the model
+ * may load without it, and a shortage, because it passes.
  */
 static void remember_failed_load_locked(struct fm_engine *engine) {
     bool asked = engine->end == FM_END_ASKED || engine->front->ending || engine->probes;
@@ -78,8 +79,9 @@ static void remember_failed_load_locked(struct fm_engine *engine) {
 }
 
 /*
- * If the engine could use a GPU, a driver may have made it crash. From then on no engine of this program gets a GPU.
- * True when this has just been decided: jobs that the engine had not begun to answer are then computed on the CPU.
+ * Called when an engine died that could use a GPU, because the driver may have caused the crash. From then on no engine
+ * of this program gets a GPU. True when this has just been decided: jobs that the engine had not begun to answer are
+ * then computed on the CPU.
  */
 static bool give_gpu_up_locked(struct fm_engine *engine) {
     if (!engine->died || !fm_engine_may_use_gpu_locked(engine) || engine->front->ending) {
@@ -136,7 +138,7 @@ static void describe_death_locked(struct fm_engine *engine, int status) {
     fm_engine_note_end_locked(engine, FM_END_CRASH, &error);
 }
 
-/* How long the engine may make no progress in its state; -1: without a limit. */
+/* How long the engine may make no progress in its state, in ms; -1: without a limit. */
 static int64_t quiet_limit_locked(const struct fm_engine *engine) {
     if (engine->state != FM_ENGINE_STARTING) {
         return -1;
@@ -146,7 +148,7 @@ static int64_t quiet_limit_locked(const struct fm_engine *engine) {
 
 /*
  * True when the engine made no progress for too long; it must be killed then. `late_ms` is how much later than planned
- * this check runs: this process was stopped meanwhile, and that time does not count.
+ * this check runs. This process was stopped during that time, so it does not count.
  */
 static bool too_quiet(struct fm_engine *engine, int64_t late_ms) {
     fm_front_lock(engine->front);
@@ -169,7 +171,7 @@ static bool too_quiet(struct fm_engine *engine, int64_t late_ms) {
 
 /*
  * How many ms an engine that is ready may still go without a job; -1: without a limit. A job may end without a message
- * of the engine, so a busy engine is checked again after the full time.
+ * from the engine, so a busy engine is checked again after the full time.
  */
 static int64_t idle_left_locked(struct fm_engine *engine) {
     int64_t limit = engine->keep_alive_ms;
@@ -191,8 +193,8 @@ static int64_t idle_left_locked(struct fm_engine *engine) {
 }
 
 /*
- * Ends an engine that has no job; the end of its output follows. If it can save what it has computed, it is asked to
- * save and to end, and is killed if that takes too long. Jobs that come meanwhile wait for its successor.
+ * Ends an engine that has no job; the end of its output follows. If the engine can save what it has computed, it is
+ * asked to save and to end, and is killed if that takes too long. Jobs that come meanwhile wait for its successor.
  */
 static void end_idle_locked(struct fm_engine *engine, const char *why, int64_t save_ms) {
     struct fm_error error;
@@ -206,12 +208,13 @@ static void end_idle_locked(struct fm_engine *engine, const char *why, int64_t s
     fm_engine_send_shutdown_locked(engine, save_ms);
     fm_engine_set_state_locked(engine, FM_ENGINE_STOPPING);
     engine->kill_ms = fm_now_ms() + save_ms + END_MS;
-    bool woken = fm_write_all(engine->wake_write, "e", 1); /* wakes its thread, so that it applies the limit */
-    (void)woken;                                           /* an empty pipe takes one byte */
+    bool woken = fm_write_all(engine->wake_write, "e", 1); /* wakes the engine's thread, so that it applies the limit */
+    (void)woken;                                           /* the pipe is empty, so it takes one byte */
 }
 
 /*
- * How many ms an engine that was asked to end may still take; -1: it was not asked. An engine that is late is killed.
+ * How many ms an engine that was asked to end may still take; -1: it was not asked. An engine that takes longer is
+ * killed.
  */
 static int64_t end_left_locked(struct fm_engine *engine) {
     if (!engine->kill_ms) {
@@ -227,7 +230,7 @@ static int64_t end_left_locked(struct fm_engine *engine) {
     return left;
 }
 
-/* Kills an engine that did not stop a job, and that sends nothing any more or has no other job. */
+/* Kills an engine that did not stop a job, if it sends nothing any more or has no other job. */
 static void end_silent_locked(struct fm_engine *engine) {
     struct fm_error error;
     fm_fail(&error, FM_INTERNAL,
@@ -257,10 +260,13 @@ static int look_after(struct fm_engine *engine, bool *limited) {
     return *limited ? SLICE_MS : (int)left;
 }
 
-/* Jobs in the engine make no progress now because the host does not read: the engine is not at fault. */
+/*
+ * Excuses the jobs in the engine: they make no progress because the host does not read, which is not the engine's
+ * fault.
+ */
 static void excuse_jobs_locked(struct fm_engine *engine) {
     int64_t now = fm_now_ms();
-    engine->signs++; /* for the jobs that wait */
+    engine->signs++; /* counts as progress for the jobs that wait */
     for (size_t i = 0; i < engine->front->jobs_end; i++) {
         struct fm_job *job = &engine->front->jobs[i];
         if (is_held(engine, job)) {
@@ -283,14 +289,17 @@ static bool is_job_stopping(const struct fm_engine *engine) {
     return false;
 }
 
-/* True when the engine's events must stay in its pipe. While a job is stopping, more is read: its end may come next. */
+/*
+ * Whether the engine's events must stay in its pipe. While a job is stopping, more is read, because the job's end may
+ * come next.
+ */
 static bool must_pause(const struct fm_engine *engine) {
     size_t limit = is_job_stopping(engine) ? 2 * (size_t)FM_BACKLOG_PAUSE : FM_BACKLOG_PAUSE;
     return !engine->front->ending && engine->state == FM_ENGINE_READY &&
            fm_streams_backlog_locked(engine->front) > limit;
 }
 
-/* Back-pressure: an engine whose pipe is full stops generating. Its log is still read. */
+/* Applies back-pressure: an engine whose pipe is full stops generating. Its log is still read. */
 static void wait_for_host(struct fm_engine *engine, struct fm_relay *relay) {
     struct fm_front *front = engine->front;
     fm_front_enter(front);
@@ -306,9 +315,9 @@ static void wait_for_host(struct fm_engine *engine, struct fm_relay *relay) {
 }
 
 /*
- * Waits for bytes from the engine; meanwhile its stderr is read, a piece at a time, so that neither holds up the other.
- * False when there is no more to wait for: the engine has ended, or made no progress for too long. `*ended`: its
- * process has, though a child of it may hold the pipe open.
+ * Waits for bytes from the engine. Meanwhile its stderr is read, a piece at a time, so that neither pipe holds up the
+ * other. False when there is nothing more to wait for: the engine has ended, or made no progress for too long.
+ * `*ended`: the engine's process has ended, though a child of it may keep the pipe open.
  */
 static bool wait_for_engine(struct fm_engine *engine, const struct fm_child *child, struct fm_relay *relay,
                             bool *ended) {
@@ -334,12 +343,12 @@ static bool wait_for_engine(struct fm_engine *engine, const struct fm_child *chi
         *ended = child->ended < 0 ? fm_child_has_ended(child->pid) : waited[1].ready;
         if (waited[0].ready || *ended) {
             return waited[0].ready ||
-                   fm_wait(waited, 1, 0) > 0; /* again: its last bytes may have come after the first look */
+                   fm_wait(waited, 1, 0) > 0; /* once more: the last bytes may have come after the first look */
         }
     }
 }
 
-/* Reads until the engine ends, in whatever way. */
+/* Reads until the engine ends, for whatever reason. */
 static void read_engine(struct fm_engine *engine, const struct fm_child *child, struct fm_relay *relay) {
     struct fm_inbound inbound;
     struct fm_inbound_handler handler = fm_engine_events_handler;
@@ -369,7 +378,10 @@ static void read_engine(struct fm_engine *engine, const struct fm_child *child, 
     }
 }
 
-/* If an engine reads nothing any more, the limits of its jobs apply. But no limit covers a message that was lost. */
+/*
+ * Handles a failed outbox. If an engine reads nothing any more, the limits of its jobs apply. But no limit covers a
+ * message that was lost.
+ */
 static void on_engine_outbox_failure(void *context, enum fm_outbox_failure failure) {
     struct fm_engine *engine = context;
     if (failure == FM_OUTBOX_NO_MEMORY) {
@@ -377,12 +389,12 @@ static void on_engine_outbox_failure(void *context, enum fm_outbox_failure failu
     }
 }
 
-/* The system has no descriptor, process or memory left, which may pass. */
+/* Whether the system has no descriptor, process or memory left. Such a shortage may pass. */
 static bool is_shortage(int error) {
     return error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM;
 }
 
-/* What the user can do about a failed start, for the error's text. */
+/* What the user can do about a failed start, for the text of the error. */
 static const char *start_hint(int failure) {
     bool root = failure == EACCES && fm_is_root();
     return root
@@ -390,7 +402,7 @@ static const char *start_hint(int failure) {
                : "";
 }
 
-/* Closes all but stdin, which belongs to the outbox, and stderr, which belongs to the relay. */
+/* Closes all descriptors but stdin, which belongs to the outbox, and stderr, which belongs to the relay. */
 static void close_child(const struct fm_child *child) {
     fm_close(child->from_child);
     if (child->ended >= 0) {
@@ -440,7 +452,7 @@ static bool start_process(struct fm_engine *engine, struct fm_child *child) {
         fm_engine_send_initialize_locked(engine);
     }
     if (error.code == FM_OK && (front->ending || engine->end_error.code != FM_OK)) {
-        fm_child_kill(child->pid); /* the process is not needed any more */
+        fm_child_kill(child->pid); /* the process is no longer needed */
     }
     fm_front_unlock(front);
     return error.code == FM_OK;
@@ -454,15 +466,15 @@ static void reap_process(struct fm_engine *engine, struct fm_child *child, struc
     engine->pid = 0;
     fm_front_unlock(front);
     fm_child_kill(child->pid);
-    while (!fm_outbox_stop(&engine->outbox, 0)) { /* a write to a dead engine's pipe fails, so the end is only late */
+    while (!fm_outbox_stop(&engine->outbox, 0)) { /* a write to the dead engine's pipe fails, so the thread ends soon */
     }
     int status = fm_child_reap(child->pid);
     close_child(child);
-    fm_relay_end(relay); /* logs its last lines, such as why it aborted */
+    fm_relay_end(relay); /* logs the engine's last lines, such as why it aborted */
     fm_log(FM_LOG_INFO, "engine %d ended with %d", (int)child->pid, status);
     fm_front_lock(front);
     describe_death_locked(engine, status);
-    engine->drop_saved |= engine->died && !front->ending; /* the saved state that it read may be the reason */
+    engine->drop_saved |= engine->died && !front->ending; /* the saved state that the engine read may be the reason */
     if (engine->end == FM_END_CRASH && !front->ending && engine->probes) {
         front->metrics.engine_deaths++;
     } else if (engine->end == FM_END_CRASH && !front->ending) {
@@ -517,7 +529,8 @@ static void close_files(struct fm_engine *engine) {
 }
 
 /*
- * A process that had to report whether its program is available has ended. If it did not report, its end is the answer.
+ * Handles the end of a process that had to report whether its program is available. If the process did not report, the
+ * reason for its end is the result.
  */
 static void note_probe_locked(struct fm_engine *engine) {
     if (engine->probes && engine->program->asking) {
@@ -589,7 +602,7 @@ static void reset_place(struct fm_engine *engine) {
     engine->keep_alive_ms = fm_engine_keep_alive(engine->front, NULL);
 }
 
-/* `code` is the result of the steps before; FM_OK: the place has all that its thread needs. */
+/* Starts the engine. `code` is the result of earlier steps; FM_OK: the place has all that its thread needs. */
 static enum fm_code start_engine(struct fm_engine *engine, enum fm_code code, struct fm_error *error) {
     reset_place(engine);
     fm_engine_set_state_locked(engine, FM_ENGINE_STARTING); /* before its thread reads the state */

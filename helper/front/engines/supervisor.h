@@ -5,16 +5,17 @@
 #include "front/state.h"
 
 /*
- * Starts a process with `model` (copied) in a place that is idle. FM_INTERNAL: out of memory; FM_OVERLOADED: there is
- * no thread for it; the place stays idle then. The jobs that wait for the model get every later error. Wants the lock;
- * never blocks.
+ * Starts a process with `model` (copied) in a place that is idle. FM_INTERNAL: out of memory; FM_OVERLOADED: no thread
+ * can be started. In both cases the place stays idle. The jobs that wait for the model get every later error. Wants the
+ * lock; never blocks.
  */
 FM_MUST_USE enum fm_code fm_engine_start_locked(struct fm_engine *engine, const struct fm_model *model,
                                                 struct fm_error *error);
 
 /*
- * Starts a process of `program` in its place `probe`, which reports whether the program is available and then ends.
- * Does nothing if one does that already, or if there is no thread or memory for it. Wants the lock; never blocks.
+ * Starts a process of `program` in its place `probe`. The process reports whether the program is available, and then
+ * ends. Does nothing if such a process runs already, or if there is no thread or memory for it. Wants the lock; never
+ * blocks.
  */
 void fm_engine_ask_locked(struct fm_program *program, struct fm_engine *probe);
 

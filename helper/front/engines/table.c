@@ -1,4 +1,4 @@
-/* What work the engines have, and which state they are in. */
+/* The work and the state of each engine. */
 #include "front/engines/table.h"
 #include "base/clock.h"
 #include "front/jobs.h"

@@ -8,7 +8,7 @@ enum fm_code fm_no_such_request(struct fm_error *error) {
     return error->code;
 }
 
-/* Makes `call` (if it has an id) wait for its answer until the job's other calls have theirs. */
+/* Adds `call` (if it has an id) to the calls that are answered after the job's create call. */
 static enum fm_code await_locked(struct fm_job *job, const struct fm_rpc_id *call, struct fm_error *error) {
     if (call->len && job->cancel_count == FM_CANCEL_WAITERS) {
         return fm_fail_too_many(error, "%d calls wait for this cancel already", FM_CANCEL_WAITERS);
@@ -29,7 +29,7 @@ enum fm_code fm_cancel_job_locked(struct fm_job *job, const struct fm_rpc_id *ca
     return FM_OK;
 }
 
-/* The call that made the job gets no more events. The response that it made, or follows, goes on. */
+/* Detaches the call that made the job: it gets no more events. The response that it made, or follows, goes on. */
 static enum fm_code detach_locked(struct fm_job *job, const struct fm_rpc_id *call, struct fm_error *error) {
     if (await_locked(job, call, error) != FM_OK) {
         return error->code;

@@ -14,8 +14,8 @@ enum fm_code fm_no_such_request(struct fm_error *error);
 FM_MUST_USE enum fm_code fm_cancel_job_locked(struct fm_job *job, const struct fm_rpc_id *call, struct fm_error *error);
 
 /*
- * Cancels the job that the call `request_id` made, as fm_cancel_job_locked. `detach`: a response in the background goes
- * on. Fails with NOT_FOUND, too.
+ * Cancels the job that the call `request_id` made, like fm_cancel_job_locked. `detach`: a response in the background
+ * goes on. Also fails with NOT_FOUND.
  */
 FM_MUST_USE enum fm_code fm_cancel_by_call(struct fm_front *front, const struct fm_method_call *call,
                                            const struct fm_rpc_id *request_id, bool detach, struct fm_error *error);

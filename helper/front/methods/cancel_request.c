@@ -1,4 +1,4 @@
-/* $/cancelRequest, as stock LSP clients send it; as a call (with an id) it is answered like responses.cancel. */
+/* $/cancelRequest, as standard LSP clients send it. As a call (with an id) it is answered like responses.cancel. */
 #include "front/methods/cancel.h"
 #include "front/methods/params.h"
 
@@ -12,7 +12,7 @@ static enum fm_code cancel_request(struct fm_front *front, const struct fm_metho
     if (!json_object_object_get_ex(call->params, "id", &value) || !fm_rpc_id_read(value, &request_id)) {
         return fm_params_wrong(error, "id", "invalid_type", "'id' must be the JSON-RPC id of the call to cancel");
     }
-    /* who sends no id has gone */
+    /* a client that sends no id expects no answer */
     return fm_cancel_by_call(front, call, &request_id, call->is_notification, error);
 }
 

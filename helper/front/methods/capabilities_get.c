@@ -35,7 +35,7 @@ static const struct {
 /* What is known of each engine, in the order of --engine. */
 struct readiness {
     enum fm_readiness ready;
-    struct fm_error error; /* why it is not ready */
+    struct fm_error error; /* why the engine is not ready */
 };
 
 /* The engine that the next request goes to; if none is ready, the first one. */
@@ -47,7 +47,7 @@ static size_t chosen_of(const struct fm_front *front, const struct readiness *en
     return i < front->program_count ? i : 0;
 }
 
-/* What the last process of the engine reported; null when it reported nothing, or there was none yet. */
+/* Writes what the last process of the engine reported; null when it reported nothing, or there was no process yet. */
 static void write_engine(struct fm_front *front, const struct fm_program *program, struct fm_json_writer *w) {
     fm_front_lock(front);
     enum fm_engine_state state = fm_engines_state_locked(front, program);
@@ -75,7 +75,7 @@ static void write_engine(struct fm_front *front, const struct fm_program *progra
     fm_json_object_end(w);
 }
 
-/* An engine that runs, starts or ends. */
+/* Finds an engine that runs, starts or ends. */
 struct engine_report {
     const char *engine; /* its name */
     char *model;        /* its id; owned */
@@ -128,7 +128,7 @@ static void write_engines(struct fm_front *front, struct fm_json_writer *w) {
     fm_json_array_end(w);
 }
 
-/* What the store's thread has reported last: this does not ask the disk. */
+/* Writes what the store's thread has reported last. The disk is not read. */
 static void write_store(struct fm_front *front, struct fm_json_writer *w) {
     const struct fm_options *options = &front->options;
     bool stores = options->store_bytes > 0;
@@ -163,7 +163,7 @@ static void write_limits(struct fm_json_writer *w) {
     fm_json_object_end(w);
 }
 
-/* What an engine reported when it ran last, or else what its file says. */
+/* What the engine reported when it ran last; before that, the content of its file. */
 static struct fm_descriptor descriptor_of(struct fm_front *front, const struct fm_program *program) {
     fm_front_lock(front);
     struct fm_descriptor descriptor = program->descriptor;
@@ -171,7 +171,7 @@ static struct fm_descriptor descriptor_of(struct fm_front *front, const struct f
     return descriptor.has_features ? descriptor : program->files.descriptor;
 }
 
-/* What at least one engine that may take requests can do; null if no engine has reported it. */
+/* Writes what at least one engine that may take requests can do; null if no engine has reported it. */
 static void write_features(struct fm_front *front, const struct readiness *engines, struct fm_json_writer *w) {
     struct fm_descriptor descriptor = descriptor_of(front, &front->programs[chosen_of(front, engines)]);
     for (size_t i = 0; i < front->program_count; i++) {
@@ -195,7 +195,7 @@ static void write_features(struct fm_front *front, const struct readiness *engin
     fm_json_object_end(w);
 }
 
-/* The default model is that of the first engine that is ready. */
+/* Writes the models. The default model is that of the first engine that is ready. */
 static void write_models(const struct fm_front *front, const struct fm_model_list *list, bool chosen,
                          struct fm_json_writer *w) {
     for (size_t i = 0; i < list->count; i++) {
@@ -248,8 +248,9 @@ static void write_order(const struct fm_front *front, const struct readiness *en
 }
 
 /*
- * Why no engine is ready. One that is being asked may be. Otherwise the code is the first one that is not
- * UNSUPPORTED_..., because a user can change something about it, and the detail has the reasons of all.
+ * Finds why no engine is ready. If an engine is still being asked, that is the reason. Otherwise the code is the first
+ * one that is not UNSUPPORTED_..., because a user can do something about it, and the detail has the reasons of all
+ * engines.
  */
 static void find_reason(const struct fm_front *front, const struct readiness *engines, struct fm_error *reason) {
     const char *names[FM_PROGRAMS_MAX];

@@ -1,4 +1,4 @@
-/* What all methods that make an answer have in common: params become a job with a watchdog. */
+/* The common part of all methods that make an answer: params become a job with a watchdog. */
 #include "front/methods/create.h"
 #include "front/engines/route.h"
 #include "front/jobs.h"

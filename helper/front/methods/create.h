@@ -1,4 +1,4 @@
-/* What all methods that make an answer have in common. */
+/* The common part of all methods that make an answer. */
 #ifndef FM_FRONT_METHODS_CREATE_H
 #define FM_FRONT_METHODS_CREATE_H
 
@@ -9,7 +9,7 @@
 
 /*
  * Makes params a job of `surface`, which answers the call `id`. On failure `error` is filled, and the caller answers.
- * The reader's thread.
+ * Call it on the reader's thread.
  */
 FM_MUST_USE enum fm_code fm_method_create(struct fm_front *front, const struct fm_rpc_id *id,
                                           struct json_object *params, const struct fm_surface *surface,

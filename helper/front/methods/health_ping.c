@@ -1,7 +1,4 @@
-/*
- * health.ping: whether the helper is there, and which version it is. It never waits for other messages or for long
- * work.
- */
+/* health.ping reports that the helper runs, and its version. It never waits for other messages or for long work. */
 #include "base/clock.h"
 #include "front/methods/methods.h"
 #include "protocol/version.h"

@@ -1,6 +1,6 @@
 /*
- * The methods that a host can call. Each has its own file, which exports one row; methods.c lists the rows.
- * To add one: a new file with its row, a line in `rows` of methods.c and one below, its file in
+ * The methods that a host can call. Each has its own file, which exports one row; methods.c lists the rows. To add a
+ * method, add a new file with its row, a line in `rows` of methods.c and a line below, its file in
  * helper/front/CMakeLists.txt, its shape in protocol/host.schema.json, and its section in protocol/PROTOCOL.md.
  */
 #ifndef FM_FRONT_METHODS_METHODS_H
@@ -11,7 +11,7 @@
 #include "surface/ignored.h"
 
 enum fm_method_flags {
-    FM_METHOD_NEEDS_PARAMS = 1,   /* absent params are an error */
+    FM_METHOD_NEEDS_PARAMS = 1,   /* missing params are an error */
     FM_METHOD_IGNORES_PARAMS = 2, /* params may be anything */
     FM_METHOD_NOTIFICATION = 4,   /* also works without an id */
     FM_METHOD_AT_ONCE = 16,       /* served even while a long message is worked on; takes microseconds */
@@ -22,7 +22,7 @@ enum fm_method_flags {
 struct fm_method_call {
     const struct fm_rpc_id *id;       /* len 0: none */
     struct json_object *params;       /* NULL: none */
-    bool is_notification;             /* there is no reply */
+    bool is_notification;             /* the call gets no reply */
     const struct fm_ignored *ignored; /* the unknown members, already removed from `params` and logged; NULL: none */
 };
 
@@ -31,20 +31,20 @@ struct fm_method {
     unsigned flags;
     const struct fm_rule *params; /* the rules for its params' members; NULL: not checked here */
     /*
-     * Runs in the reader's thread, must not block. Writes its members of {"ok":true, ...} to `result`; on failure fills
-     * `error` and returns its code, and what it wrote is thrown away.
+     * Runs in the reader's thread, and must not block. Writes the other members of {"ok":true, ...} to `result`. On
+     * failure it fills `error` and returns its code, and what it wrote is discarded.
      */
     enum fm_code (*run)(struct fm_front *front, const struct fm_method_call *call, struct fm_json_writer *result,
                         struct fm_error *error);
     const struct fm_surface *surface; /* for a method whose params become a job; replaces `params` and `run` */
 };
 
-/* NULL when there is no such method. */
+/* Finds a method by its name. NULL when there is no such method. */
 const struct fm_method *fm_method_find(const char *name, size_t len);
 
 /*
- * Checks the call's params and runs the method, as fm_method.run. With --strict-parameters, unknown members are
- * refused; otherwise they are logged, and the result reports them.
+ * Checks the call's params and runs the method; the result is that of fm_method.run. With --strict-parameters, unknown
+ * members are refused. Otherwise they are logged, and the result reports them.
  */
 FM_MUST_USE enum fm_code fm_method_run(const struct fm_method *method, struct fm_front *front,
                                        const struct fm_rpc_message *message, struct fm_json_writer *result,

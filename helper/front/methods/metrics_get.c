@@ -1,4 +1,4 @@
-/* metrics.get: what the helper has done since it started, and what it does now. No engine is asked. */
+/* metrics.get reports what the helper has done since it started, and what it does now. No engine is asked. */
 #include "base/clock.h"
 #include "front/engines/table.h"
 #include "front/jobs.h"

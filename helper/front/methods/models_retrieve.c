@@ -11,7 +11,7 @@ static enum fm_code models_retrieve(struct fm_front *front, const struct fm_meth
                                     struct fm_json_writer *result, struct fm_error *error) {
     struct fm_model model;
     const char *id = json_object_get_string(json_object_object_get(call->params, "id"));
-    if (!*id) { /* a request's empty name is the default model; no model has that id */
+    if (!*id) { /* in a request an empty name means the default model, but here no model has that id */
         fm_fail(error, FM_NOT_FOUND, "the model '' does not exist; models.list has the ids");
         error->reason = "model_not_found";
         snprintf(error->param, sizeof error->param, "model");

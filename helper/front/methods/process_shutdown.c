@@ -1,4 +1,4 @@
-/* process.shutdown: the orderly end; it is answered after everything else. */
+/* process.shutdown ends the helper in an orderly way; it is answered after everything else. */
 #include "front/methods/methods.h"
 
 static enum fm_code process_shutdown(struct fm_front *front, const struct fm_method_call *call,

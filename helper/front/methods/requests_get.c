@@ -1,6 +1,6 @@
 /*
- * requests.get: the progress of a request in flight. With it a host can tell a request that waits from a helper that
- * hangs.
+ * requests.get reports the progress of a request in flight. With it a host can tell a request that waits from a helper
+ * that hangs.
  */
 #include "front/jobs.h"
 #include "front/methods/cancel.h"

@@ -40,7 +40,7 @@ static enum fm_code reply_cancelled(struct fm_front *front, struct fm_store *sto
 
 /* ---- the call ---- */
 
-/* Cancels by a response's id: of one that runs, or of a stored one. */
+/* Cancels by a response's id. The response may still run, or be stored. */
 static enum fm_code cancel_answer(struct fm_front *front, const struct fm_method_call *call, struct fm_error *error) {
     struct fm_store_query query;
     if (fm_params_read_id(call->params, &query, error) != FM_OK) {

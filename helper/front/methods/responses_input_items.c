@@ -9,8 +9,8 @@
 
 #define LIST_MAX     100 /* most items of a list, as in the OpenAI API */
 #define LIST_DEFAULT 20
-#define INPUT_MAX    (64u << 20)                  /* bytes of a response's input */
-#define PAGE_MAX     (FM_FRAME_BODY_MAX - 65536u) /* bytes of a list: a frame has other things in it */
+#define INPUT_MAX    (64u << 20)                  /* most bytes of a response's input */
+#define PAGE_MAX     (FM_FRAME_BODY_MAX - 65536u) /* most bytes of a list: a frame has other members too */
 
 static const struct fm_rule rules[] = {
     {.name = "id", .check = fm_check_any},          {.name = "limit", .check = fm_check_int, .min = 1, .max = LIST_MAX},
@@ -55,7 +55,7 @@ static const char *id_of(struct json_object *item) {
     return json_object_get_string(json_object_object_get(item, "id"));
 }
 
-/* The position after the item `query->after`; the list's length when there is no such item. */
+/* The position after the item `query->after`; the list's length when the list has no such item. */
 static size_t find_start(struct json_object *items, const struct fm_store_query *query) {
     size_t count = json_object_array_length(items);
     size_t start = 0;
@@ -68,8 +68,8 @@ static size_t find_start(struct json_object *items, const struct fm_store_query 
 }
 
 /*
- * Writes the items from `start` on, as many as are asked for and fit in a frame, but at least one. Returns where it
- * ended.
+ * Writes the items from `start` on, at least one, and as many as are asked for and fit in a frame. Returns the position
+ * after the last of them.
  */
 static size_t write_page(struct json_object *items, const struct fm_store_query *query, size_t start,
                          struct fm_json_writer *result) {
@@ -100,8 +100,8 @@ static void write_list(struct json_object *items, const struct fm_store_query *q
 }
 
 /*
- * Copies the items of a response that runs: the store has nothing of it yet, but its job has; unless the store is still
- * asked for what the response goes on with.
+ * Copies the input items of a running response from its job, because the store does not have them yet. Copies nothing
+ * while the store is still asked for the items that the request refers to.
  */
 static bool copy_running(struct fm_front *front, struct fm_store_query *query, struct fm_buf *input) {
     fm_front_enter(front);

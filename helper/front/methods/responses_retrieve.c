@@ -1,4 +1,4 @@
-/* responses.retrieve: GET /responses/{id}, also as a stream: of a response that runs, or of a stored one. */
+/* responses.retrieve: GET /responses/{id}, also as a stream. The response may still run, or be stored. */
 #include "front/jobs.h"
 #include "front/methods/params.h"
 #include "front/methods/stored.h"
@@ -11,7 +11,7 @@ static const struct fm_rule fm_rules[] = {
 
 static const struct fm_rule rules[] = {
     {.name = "id", .check = fm_check_any},
-    {.name = "include", .check = fm_check_include}, /* included anyway, or not available at all */
+    {.name = "include", .check = fm_check_include}, /* included in any case, or never available */
     {.name = "stream", .check = fm_check_bool},
     {.name = "starting_after", .check = fm_check_int, .min = 0, .max = INT64_MAX},
     {.name = "include_obfuscation", .check = fm_check_bool}, /* frames are never padded */

@@ -1,4 +1,4 @@
-/* What the methods about stored responses have in common. */
+/* The common part of the methods about stored responses. */
 #include "front/methods/stored.h"
 #include "front/jobs.h"
 #include "front/methods/params.h"

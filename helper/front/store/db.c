@@ -1,4 +1,4 @@
-/* The database: its settings, its tables, and how it is checked, migrated and opened again; and its failures. */
+/* The database: its settings and tables, how it is opened, checked, migrated and opened again, and its failures. */
 #include "front/store/db.h"
 #include "base/crc32.h"
 #include "base/log.h"
@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define APPLICATION_ID 1718448752 /* "fmpp" as a number of 4 bytes: what the file is (sqlite.org/pragma.html) */
+#define APPLICATION_ID 1718448752 /* the application_id: "fmpp" as a number of 4 bytes (sqlite.org/pragma.html) */
 #define SCHEMA_VERSION 3
-#define ROW_MAX        (3 * FM_STORE_TEXT_MAX + 65536) /* bytes: a length beyond it is damage */
+#define ROW_MAX        (3 * FM_STORE_TEXT_MAX + 65536) /* bytes: a greater length means damage */
 
 /* ---- SQL ---- */
 
@@ -38,7 +38,7 @@ int64_t fm_store_db_number(struct fm_store_db *db, const char *sql) {
     return done && value >= 0 ? value : -1;
 }
 
-/* The SQL function checksum(...): the CRC-32 of its arguments as text, each with its length before it. */
+/* The SQL function checksum(...): the CRC-32 of its arguments as text, with the length before each argument. */
 static void checksum(sqlite3_context *context, int count, sqlite3_value **values) {
     uint32_t crc = 0;
     for (int i = 0; i < count; i++) {
@@ -123,8 +123,9 @@ void fm_store_db_works(struct fm_store_db *db) {
 /* ---- the tables ---- */
 
 /*
- * Sorted by name, as they are compared. `used` rises with every use; `checksum` is that of the columns with the text,
- * and last because version 2 had none. The index has `bytes` too, so their sum can be read from the index only.
+ * Sorted by name, because that is how they are compared. `used` rises with every use. `checksum` covers the columns
+ * with the text; it is the last column because version 2 lacked it. The index has `bytes` too, so their sum can be read
+ * from the index only.
  */
 static const char schema[] =
     "CREATE TABLE items(id TEXT NOT NULL, response INTEGER NOT NULL REFERENCES responses(key) ON DELETE CASCADE,"
@@ -144,7 +145,10 @@ static const char from_version_2[] =
     "UPDATE responses SET checksum = checksum(id, previous, bytes, object, input, stream);"
     "CREATE INDEX responses_used ON responses(used, bytes);";
 
-/* Settings that do not touch the file; made before it is first read. secure_delete: deleted text is the user's text. */
+/*
+ * Makes the settings that do not touch the file, before its first read. secure_delete is on because deleted text
+ * belongs to the user.
+ */
 static const char settings[] = "PRAGMA trusted_schema = OFF;"
                                "PRAGMA cell_size_check = ON;"
                                "PRAGMA mmap_size = 0;"
@@ -158,7 +162,7 @@ static enum fm_code refuse_file(struct fm_store_db *db, struct fm_error *error, 
     return keep_trouble(db, error);
 }
 
-/* Checks that the tables are exactly ours: changed ones could make SQLite run anything. */
+/* Checks that the tables are exactly ours, because changed tables could make SQLite run anything. */
 static enum fm_code check_schema(struct fm_store_db *db, struct fm_error *error) {
     sqlite3_stmt *statement =
         fm_store_db_prepare(db, "SELECT group_concat(sql, '') FROM (SELECT sql || ';' AS sql FROM sqlite_master"
@@ -176,7 +180,7 @@ static enum fm_code check_schema(struct fm_store_db *db, struct fm_error *error)
 struct look {
     int64_t application;
     int64_t version;
-    int64_t tables; /* number of tables and of everything else that was created */
+    int64_t tables; /* the number of tables and of all other objects */
 };
 
 static enum fm_code look_at(struct fm_store_db *db, struct look *look, struct fm_error *error) {
@@ -186,7 +190,10 @@ static enum fm_code look_at(struct fm_store_db *db, struct look *look, struct fm
     return look->application < 0 || look->version < 0 || look->tables < 0 ? fm_store_db_fail(db, error) : FM_OK;
 }
 
-/* A file with tables and another application's number is not ours; it has not been changed so far. */
+/*
+ * Checks that the file is ours: a file with tables and another application's number is not. Such a file stays
+ * unchanged.
+ */
 static enum fm_code check_file(struct fm_store_db *db, struct look *look, struct fm_error *error) {
     enum fm_code code = look_at(db, look, error);
     if (code != FM_OK || (look->tables == 0 && look->application == 0)) {
@@ -240,7 +247,9 @@ static bool harden(struct fm_store_db *db) {
            fm_store_db_exec(db, settings);
 }
 
-/* SQLite treats a file of a few bytes as an empty one, and would overwrite it (sqlite.org/fileformat2.html, 1.3). */
+/*
+ * Refuses a file of a few bytes. SQLite treats it as empty, and would overwrite it (sqlite.org/fileformat2.html, 1.3).
+ */
 static bool may_be_database(const char *path) {
     static const char magic[16] = "SQLite format 3";
     struct fm_error error;
@@ -292,7 +301,7 @@ struct names {
     char index[PATH_MAX + 8];
 };
 
-/* The names that SQLite uses (sqlite.org/walformat.html, "Files On Disk"); "" if it uses none. */
+/* Finds the names of SQLite's extra files (sqlite.org/walformat.html, "Files On Disk"); "" if it uses none. */
 static struct names names_of(const struct fm_store_db *db) {
     struct names names = {"", ""};
     const char *file = sqlite3_db_filename(db->sqlite, "main");
@@ -303,7 +312,7 @@ static struct names names_of(const struct fm_store_db *db) {
     return names;
 }
 
-/* The first transaction creates the log, so call this after one. */
+/* Notes which files are open. The first transaction creates the log, so call this after a transaction. */
 static struct fm_store_files identify(const struct fm_store_db *db) {
     const struct names names = names_of(db);
     return (struct fm_store_files){fm_file_identify(db->file), fm_file_identify(names.log),
@@ -325,9 +334,9 @@ static void remove_same(const char *path, const struct fm_file_id *now, const st
 }
 
 /*
- * Called before the open file is given up, because it or its log was deleted or replaced. If only the log is gone, what
- * the log had is written into the file. Otherwise the old log and index, if they are still there, would be taken for
- * those of a new file: they are removed, unless another helper has made new ones.
+ * Called before the open file is given up, because the file or its log was deleted or replaced. If only the log is
+ * gone, the content of the log is written into the file. Otherwise SQLite would take the old log and index for those of
+ * a new file. They are removed if they still exist, unless another helper has made new ones.
  */
 static void leave_files(struct fm_store_db *db) {
     const struct names names = names_of(db);
@@ -352,7 +361,7 @@ void fm_store_db_close(struct fm_store_db *db) {
 }
 
 static enum fm_code open_again(struct fm_store_db *db, struct fm_error *error) {
-    bool write_failed = db->reopen; /* then a successful open proves nothing */
+    bool write_failed = db->reopen; /* after a failed write, a successful open proves nothing */
     fm_store_db_close(db);
     enum fm_code code = open_it(db, error);
     if (code == FM_OK && db->file) {

@@ -1,4 +1,4 @@
-/* The work that waits for the store: the list, each kind of task, and what is wrong with the store. */
+/* The tasks that wait for the store: the list, each kind of task, and the store's trouble. */
 #include "front/store/queue.h"
 #include "base/clock.h"
 #include "front/jobs.h"
@@ -12,20 +12,20 @@
 #include <string.h>
 
 #define CALLS_MAX    64
-#define REPLY_MAX    (64u << 20) /* bytes: a stored text, escaped */
+#define REPLY_MAX    (64u << 20) /* most bytes of a stored text, escaped */
 #define SAY_AGAIN_MS 60000       /* for this long, the same trouble with the store is not logged again */
 
 struct fm_store_task {
     struct fm_store_task *next;
-    /* Runs in the store's thread, without the lock. `store` may be NULL; then `error` says why. */
+    /* Runs in the store's thread, without the lock. If `store` is NULL, `error` says why. */
     void (*run)(struct fm_front *front, struct fm_store *store, struct fm_store_task *task, struct fm_error *error);
-    uint64_t job;                        /* of put_response, resolve_conversation: the waiting job's number; else 0 */
-    struct fm_answer *answer;            /* of put_response: the job's answer; it stays until fm_job_stored_locked */
-    struct fm_stored_response response;  /* of put_response: the response as it is stored */
-    struct fm_conversation conversation; /* of resolve_conversation: the conversation to complete */
-    bool replies;                        /* it answers a call, and waits until the host has taken the last reply */
+    uint64_t job;                        /* put_response, resolve_conversation: the waiting job's number; otherwise 0 */
+    struct fm_answer *answer;            /* put_response: the job's answer; it stays until fm_job_stored_locked */
+    struct fm_stored_response response;  /* put_response: the response as it is stored */
+    struct fm_conversation conversation; /* resolve_conversation: the conversation to complete */
+    bool replies;                        /* it answers a call, and waits until the host has taken the previous reply */
     struct fm_rpc_id call;
-    fm_store_reply_fn *reply; /* of a task that replies, or replays */
+    fm_store_reply_fn *reply; /* for a task that replies, or replays */
     struct fm_store_query query;
     struct fm_buf ignored; /* the ignored params (paths) that the reply must report; owned */
 };
@@ -47,7 +47,7 @@ static bool can_be_done(const struct fm_store_queue *queue, const struct fm_stor
 
 /*
  * Takes the next task that can be done now out of the list; NULL: there is none. Tasks for which a job waits go before
- * a replay, which takes long if the response is large.
+ * a replay, because a replay of a large response takes long.
  */
 static struct fm_store_task *take_task_locked(struct fm_store_queue *queue) {
     struct fm_store_task **link = NULL;
@@ -129,7 +129,7 @@ static void run_task(struct fm_front *front, struct fm_store **store, struct fm_
     struct fm_error error = {.code = FM_OK};
     make_store(front, store, &error);
     task->run(front, *store, task, &error);
-    note_trouble(front, *store); /* for tasks that do not do this themselves */
+    note_trouble(front, *store); /* for tasks that do not report their errors themselves */
 }
 
 bool fm_store_run_next_locked(struct fm_front *front, struct fm_store **store) {
@@ -176,11 +176,11 @@ void fm_store_end_locked(struct fm_front *front) {
     pthread_cond_signal(&front->store_queue.changed);
 }
 
-/* ---- putting ---- */
+/* ---- storing ---- */
 
 /*
- * Fills the form in which the store keeps the answer. It does not change meanwhile: its job is settled, and waits for
- * this.
+ * Fills the form in which the store keeps the answer. The answer does not change meanwhile, because its job is settled
+ * and waits for this.
  */
 static bool fill_response(struct fm_stored_response *response, struct fm_answer *answer) {
     const char *previous = answer->request.conversation.previous_id;
@@ -202,10 +202,10 @@ static void put_response(struct fm_front *front, struct fm_store *store, struct 
         bool filled = fill_response(&task->response, task->answer);
         code = filled ? fm_store_put(store, &task->response, error) : fm_fail_no_memory(error);
     }
-    if (code != FM_OK) { /* logged as a warning; the trouble of the store itself is logged once as an error */
+    if (code != FM_OK) { /* logged as a warning; trouble with the store as a whole is logged once as an error */
         fm_log(FM_LOG_WARN, "a response was not stored: %s", error->detail);
     }
-    note_trouble(front, store); /* the trouble is known before the host learns of the result and asks about it */
+    note_trouble(front, store); /* before the host gets the result, because it may then ask about the trouble */
     fm_front_enter(front);
     fm_job_stored_locked(front, task->job, code == FM_OK);
     fm_front_leave(front);
@@ -320,7 +320,7 @@ static void write_reply(struct fm_front *front, struct fm_store *store, struct f
     write_ignored(&task->ignored, &w);
     fm_json_object_end(&w);
     fm_rpc_end(buf);
-    if (code == FM_OK && buf->len > FM_FRAME_BODY_MAX) { /* a host would treat it as a broken stream */
+    if (code == FM_OK && buf->len > FM_FRAME_BODY_MAX) { /* a host would treat it as a broken connection */
         code = fm_fail(error, FM_INTERNAL, "the reply is too large for a frame");
     }
     if (code != FM_OK) {
@@ -331,8 +331,8 @@ static void write_reply(struct fm_front *front, struct fm_store *store, struct f
 static void hand_over_locked(struct fm_front *front, struct fm_store_task *task, struct fm_buf *buf) {
     struct fm_store_queue *queue = &front->store_queue;
     queue->calls--;
-    task->replies = false;    /* its id becomes free when the host has the reply */
-    if (queue->reply_waits) { /* this process ends: the host is not waited for any more */
+    task->replies = false;    /* the call's id becomes free when the host has the reply */
+    if (queue->reply_waits) { /* this process is ending, and does not wait for the host any more */
         fm_send_frame(front, &front->outbox, buf);
     } else {
         fm_buf_free(&queue->reply);
@@ -409,7 +409,7 @@ bool fm_store_next_reply(struct fm_front *front, const char **frame, size_t *len
     return waits && fm_end_frame(front, &front->outbox, &queue->pulled, frame, len);
 }
 
-/* ---- what jobs have for the store ---- */
+/* ---- tasks from jobs ---- */
 
 static void resolve_job_locked(struct fm_front *front, struct fm_job *job) {
     job->resolve_due = false;

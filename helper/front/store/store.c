@@ -1,4 +1,7 @@
-/* Stored responses as rows: how they are put, got, deleted, and found by their items; and how room is made for them. */
+/*
+ * Stored responses as rows: how they are stored, read, deleted, and found by their items, and how room is made for
+ * them.
+ */
 #include "front/store/store.h"
 #include "front/store/db.h"
 
@@ -13,7 +16,7 @@ struct fm_store {
     struct fm_store_db db;
     int64_t bytes_max;
     int64_t total;   /* sum of the column `bytes` of all rows; -1: not counted */
-    int64_t counted; /* the data_version at that time: another process's commit changes it (sqlite.org/pragma.html) */
+    int64_t counted; /* the data_version then: a commit of another process changes it (sqlite.org/pragma.html) */
 };
 
 struct fm_store *fm_store_new(const char *file, int64_t bytes_max) {
@@ -63,18 +66,18 @@ static enum fm_code damaged(const struct fm_store *store, const char *id, struct
                    FM_ID_SIZE, id, store->db.file ? store->db.file : "memory");
 }
 
-/* ---- putting ---- */
+/* ---- storing ---- */
 
 static int64_t size_of(const struct fm_stored_response *response) {
     return (int64_t)(response->object.len + response->input.len + response->stream.len) + FM_STORE_ROW_BYTES;
 }
 
-/* A size that no row can have is damage; the nearest possible size is used. */
+/* Reads a size. A size that no row can have means damage; the nearest possible size is used. */
 static int64_t clamp(int64_t bytes) {
     return bytes < FM_STORE_ROW_BYTES ? FM_STORE_ROW_BYTES : bytes > ROW_BYTES_MAX ? ROW_BYTES_MAX : bytes;
 }
 
-/* Writes the number of stored bytes to `*total`. In a transaction. */
+/* Writes the number of stored bytes to `*total`. Call it in a transaction. */
 static bool count(struct fm_store *store, int64_t *total) {
     char sql[128];
     int64_t version = fm_store_db_number(&store->db, "PRAGMA data_version");
@@ -88,7 +91,7 @@ static bool count(struct fm_store *store, int64_t *total) {
     return version >= 0 && store->total >= 0;
 }
 
-/* The key and the size of the response that is removed next. False: an error, or there is none. */
+/* Finds the key and the size of the response that is removed next. False: an error, or there is none. */
 static bool find_oldest(struct fm_store *store, int64_t *key, int64_t *bytes) {
     sqlite3_stmt *statement = fm_store_db_prepare(&store->db, "SELECT key, bytes FROM responses ORDER BY used LIMIT 1");
     bool row = statement && sqlite3_step(statement) == SQLITE_ROW;
@@ -108,7 +111,10 @@ static enum fm_code evict(struct fm_store *store, int64_t key, struct fm_error *
                : fm_store_db_fail_damaged(&store->db, "its index names a response that is not there", error);
 }
 
-/* Removes the least recently used responses until there is room. `*total` is the bytes that are left. */
+/*
+ * Removes the least recently used responses until there is room. Afterwards `*total` is the number of bytes that are
+ * left.
+ */
 static enum fm_code make_room(struct fm_store *store, int64_t bytes, int64_t *total, struct fm_error *error) {
     enum fm_code code = count(store, total) ? FM_OK : fm_store_db_fail(&store->db, error);
     while (code == FM_OK && *total > 0 && *total + bytes > store->bytes_max) {
@@ -120,7 +126,7 @@ static enum fm_code make_room(struct fm_store *store, int64_t bytes, int64_t *to
     return code;
 }
 
-/* One more than the highest `used`; a value near the end of the range is damaged and ignored. */
+/* One more than the highest `used`. A value near the end of the range means damage, and is ignored. */
 #define NEXT_USE "(SELECT coalesce(max(used), 0) + 1 FROM responses WHERE used < 4611686018427387904)"
 
 static bool insert_response(struct fm_store *store, const struct fm_stored_response *response) {
@@ -198,7 +204,7 @@ enum fm_code fm_store_put(struct fm_store *store, const struct fm_stored_respons
     return code;
 }
 
-/* ---- getting ---- */
+/* ---- reading ---- */
 
 static bool take_text(sqlite3_stmt *statement, int column, struct fm_buf *text) {
     fm_buf_init(text, FM_STORE_TEXT_MAX);
@@ -207,7 +213,7 @@ static bool take_text(sqlite3_stmt *statement, int column, struct fm_buf *text) 
     return bytes && !text->failed;
 }
 
-/* The row of the response `response->id`, as the SELECT below has it. */
+/* Reads the row of the response `response->id`, as the SELECT below returns it. */
 static enum fm_code take_row(const struct fm_store *store, sqlite3_stmt *statement, struct fm_stored_response *response,
                              struct fm_error *error) {
     const char *previous = (const char *)sqlite3_column_text(statement, 1);
@@ -223,7 +229,7 @@ static enum fm_code take_row(const struct fm_store *store, sqlite3_stmt *stateme
     return object && input && stream ? FM_OK : fm_fail_no_memory(error);
 }
 
-/* Notes a use. It does not matter if this fails or would have to wait; but damage that it finds is noted. */
+/* Notes a use. It does not matter if this fails or would have to wait, but damage that it finds is noted. */
 static void note_use(struct fm_store *store, const char *id) {
     struct fm_error error;
     if (store->db.damaged) {
@@ -259,7 +265,7 @@ enum fm_code fm_store_get(struct fm_store *store, const char *id, struct fm_stor
     if (code != FM_OK) {
         return code;
     }
-    /* the checksum covers the id that was asked for, because a damaged index may lead to another row */
+    /* the checksum covers the requested id, because a damaged index may lead to another row */
     sqlite3_stmt *statement = fm_store_db_prepare(
         &store->db, "SELECT checksum = checksum(?1, previous, bytes, object, input, stream), previous, object, input,"
                     " stream FROM responses WHERE id = ?1");
@@ -308,7 +314,8 @@ enum fm_code fm_store_delete(struct fm_store *store, const char *id, struct fm_e
     store->total = -1;
     fm_store_db_works(&store->db);
     /*
-     * otherwise the text stays in the log and, until that is copied, in the file; while another process reads, it stays
+     * Without this, the text stays in the log and, until the log is copied, in the file. While another process reads,
+     * the text stays.
      */
     sqlite3_busy_timeout(store->db.sqlite, 0);
     (void)fm_store_db_exec(&store->db, "PRAGMA wal_checkpoint(TRUNCATE)");
@@ -316,8 +323,8 @@ enum fm_code fm_store_delete(struct fm_store *store, const char *id, struct fm_e
 }
 
 /*
- * The last response that has the item. If the response is missing, the store is damaged, because items are deleted with
- * their response.
+ * Finds the last response that has the item. If the response is missing, the store is damaged, because items are
+ * deleted with their response.
  */
 static enum fm_code take_found(struct fm_store *store, sqlite3_stmt *statement, const char *item_id,
                                char id[FM_ID_SIZE], struct fm_error *error) {

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /*
- * Whether the JSON text `instance` is valid by the JSON schema `schema`: 0, 1 when it is not, -1 when that can't be
+ * Whether the JSON text `instance` is valid by the JSON schema `schema`. 0: valid; 1: not valid; -1: that can't be
  * decided. `reason` (`reason_size` bytes, at least 1) gets the first violation, or why it can't be decided:
  * NUL-terminated UTF-8, "" for 0. Any thread; reads only the two texts.
  */

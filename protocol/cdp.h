@@ -12,7 +12,10 @@ struct json_object;
 #define FM_CDP_MESSAGE_MAX (48u * 1024u * 1024u) /* bytes: a screenshot as base64, with room */
 #define FM_CDP_PENDING_MAX 512u
 
-/* `error`: what the browser said; NULL: it worked, and `result` is the answer. Both are valid during the call. */
+/*
+ * `error`: the browser's error text; NULL: the call succeeded, and `result` is the answer. Both are valid during the
+ * call.
+ */
 typedef void fm_cdp_answered(void *context, struct json_object *result, const char *error);
 
 struct fm_cdp_pending {
@@ -40,19 +43,19 @@ void fm_cdp_free(struct fm_cdp *cdp);
 
 /*
  * Calls a method. `session`: NULL or "" for the browser itself. `params`: a JSON object as text, or NULL. `answered`
- * may be NULL: then the answer is skipped. False: it could not be written, and nothing will be answered.
+ * may be NULL: then the answer is skipped. False: the call could not be written, and gets no answer.
  */
 FM_MUST_USE bool fm_cdp_call(struct fm_cdp *cdp, const char *session, const char *method, const char *params,
                              fm_cdp_answered *answered);
 
-/* The caller no longer wants the answer of the call `id` (its `last_id` after the call): if it comes, it is skipped. */
+/* Makes the answer of the call `id` (the `last_id` after fm_cdp_call) unwanted: if it comes, it is skipped. */
 void fm_cdp_forget(struct fm_cdp *cdp, int id);
 
-/* Takes bytes of the pipe, and calls back for each whole message. False: they are no messages of the protocol, and
- * nothing more is taken. */
+/* Takes bytes of the pipe, and calls back for each whole message. False: the bytes are not messages of the protocol,
+ * and nothing more is taken. */
 FM_MUST_USE bool fm_cdp_feed(struct fm_cdp *cdp, const char *data, size_t len);
 
-/* From here on there are no callbacks. Allowed in a callback. */
+/* Stops all callbacks from now on. A callback may call it. */
 void fm_cdp_close(struct fm_cdp *cdp);
 
 #endif

@@ -20,7 +20,7 @@
 #define FM_INPUTS_MAX        2048u  /* texts to embed; OpenAI's limit */
 #define FM_LOGIT_BIASES_MAX  1024   /* of a job */
 #define FM_TOP_LOGPROBS_MAX  20u    /* alternatives of a token; OpenAI's limit */
-#define FM_LOGPROB_BYTES_MAX 2048u  /* bytes of a token in its entry; what is beyond is left out */
+#define FM_LOGPROB_BYTES_MAX 2048u  /* bytes of a token in its entry; a longer token is cut */
 
 /* ---- calls, from the front ---- */
 
@@ -91,7 +91,7 @@ enum fm_effort {
     FM_EFFORT_MAX,
 };
 
-/* From FM_EFFORT_NONE on; NULL ends them. */
+/* The names from FM_EFFORT_NONE on; NULL ends the list. */
 extern const char *const fm_effort_words[];
 
 #endif

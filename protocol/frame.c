@@ -67,7 +67,10 @@ static bool parse_length(struct fm_framer *framer, const char *value, size_t len
     return true;
 }
 
-/* A charset other than UTF-8 makes the body unreadable, but the frame is fine: its body is skipped. */
+/*
+ * Checks the charset. With a charset other than UTF-8 the body can't be read, but the frame is valid: its body is
+ * skipped.
+ */
 static void parse_content_type(struct fm_framer *framer, const char *value, size_t len) {
     static const char key[] = "charset=";
     for (size_t i = 0; i + sizeof key - 1 <= len; i++) {

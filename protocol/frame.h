@@ -49,19 +49,19 @@ void fm_framer_free(struct fm_framer *framer);
 void fm_framer_set_max(struct fm_framer *framer, size_t max);
 
 /*
- * Consumes input up to the end of the next frame. `*data` and `*len` are advanced past what was consumed; call again
- * with what is left until FM_FRAME_MORE. On FM_FRAME_BODY, `*body` and `*body_len` name the body: it lies in the input
- * or in the parser, and is valid until the next call or until the input goes.
+ * Consumes input up to the end of the next frame. `*data` and `*len` are advanced past the consumed bytes. Call it
+ * again with the rest, until it returns FM_FRAME_MORE. On FM_FRAME_BODY, `*body` and `*body_len` name the body. It lies
+ * in the input or in the parser, and is valid until the next call or until the input is freed.
  */
 enum fm_frame_event fm_framer_next(struct fm_framer *framer, const char **data, size_t *len, const char **body,
                                    size_t *body_len);
 
-/* True between two frames. An end of input anywhere else has cut a frame short. */
+/* True between two frames. At any other place, the end of the input means that a frame is incomplete. */
 bool fm_framer_at_boundary(const struct fm_framer *framer);
 
 /*
  * Writing: fm_frame_begin empties `buf` and leaves room for a header, the caller appends the body, and fm_frame_end
- * puts the header in front of it. False when the buffer has failed. `*frame` lies in `buf` and is valid until it
+ * puts the header in front of it. False when the buffer has failed. `*frame` lies in `buf`, and is valid until `buf`
  * changes.
  */
 void fm_frame_begin(struct fm_buf *buf);

@@ -14,7 +14,7 @@ void fm_gpu_write(const struct fm_gpu *gpu, struct fm_json_writer *w) {
     fm_json_object_end(w);
 }
 
-/* A text, or null as "". False: it is neither. */
+/* Reads a text; null becomes "". False: the member is neither. */
 static bool read_text(struct json_object *object, const char *key, char *text, size_t size) {
     struct json_object *value = NULL;
     bool there = json_object_object_get_ex(object, key, &value);

@@ -8,8 +8,8 @@
 #include <stdio.h>
 
 /*
- * Above this size, memory goes back to the system: that of a body's tree, and that of the scratch buffer, which grows
- * to the longest string with an escape.
+ * Above this size, memory is freed after use: the memory of a body's tree, and the scratch buffer, which grows to the
+ * longest string with an escape.
  */
 #define LARGE 65536u
 
@@ -47,7 +47,7 @@ static void take_value(struct json_object *root, const struct fm_inbound_handler
     }
 }
 
-/* Writes 65536 as "65,536"; for numbers below a billion. */
+/* Writes a number below a billion with commas, such as 65536 as "65,536". */
 static const char *grouped(size_t number, char text[16]) {
     unsigned low = (unsigned)(number % 1000);
     unsigned middle = (unsigned)(number / 1000 % 1000);

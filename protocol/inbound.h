@@ -1,6 +1,6 @@
 /*
  * The receiving half of a connection: bytes, in pieces of any size, become RPC messages or faults. The front and the
- * engines read with it. Pure: no I/O; one thread at a time.
+ * engines use it to read. Pure: no I/O; one thread at a time.
  */
 #ifndef FM_PROTOCOL_INBOUND_H
 #define FM_PROTOCOL_INBOUND_H
@@ -33,8 +33,8 @@ void fm_inbound_init(struct fm_inbound *inbound);
 void fm_inbound_free(struct fm_inbound *inbound);
 
 /*
- * Consumes `len` bytes. Returns NULL, or on a broken frame what is wrong with it (a static string): then the connection
- * can't be read any further, and nothing after the broken byte was examined.
+ * Consumes `len` bytes. Returns NULL, or a static string that says why a frame is broken. Then the connection can't be
+ * read any further, and nothing after the broken byte was examined.
  */
 FM_MUST_USE const char *fm_inbound_feed(struct fm_inbound *inbound, const char *data, size_t len,
                                         const struct fm_inbound_handler *handler);
@@ -43,7 +43,7 @@ FM_MUST_USE const char *fm_inbound_feed(struct fm_inbound *inbound, const char *
 void fm_inbound_body(struct fm_inbound *inbound, const char *body, size_t len,
                      const struct fm_inbound_handler *handler);
 
-/* True between two frames. An end of input anywhere else has cut a frame short. */
+/* True between two frames. At any other place, the end of the input means that a frame is incomplete. */
 bool fm_inbound_at_boundary(const struct fm_inbound *inbound);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DIGITS_MAX   309 /* of the largest double, before the decimal point */
+#define DIGITS_MAX   309 /* digits of the largest double before the decimal point */
 #define EXPONENT_CUT 1000000000
 
 const char fm_json_too_many[] = "too many values";
@@ -128,7 +128,7 @@ static int hex_value(char c) {
     return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-/* The four digits after "\u". */
+/* Reads the four digits after "\u". */
 static bool scan_hex4(struct scan *scan, unsigned *unit) {
     *unit = 0;
     for (int i = 0; i < 4; i++, scan->at++) {
@@ -141,7 +141,7 @@ static bool scan_hex4(struct scan *scan, unsigned *unit) {
     return true;
 }
 
-/* After "\u": one escape, or the two of a surrogate pair. */
+/* Reads an escape after "\u", or both escapes of a surrogate pair. */
 static bool scan_unicode_escape(struct scan *scan, bool key) {
     unsigned unit;
     unsigned low = 0;
@@ -233,7 +233,7 @@ static bool inside_object(const struct scan *scan) {
     return scan->objects >> (scan->depth - 1) & 1;
 }
 
-/* A key and its colon. */
+/* Reads a key and its colon. */
 static bool scan_key(struct scan *scan) {
     skip_space(scan);
     if (!peek_is(scan, '"')) {

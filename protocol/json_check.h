@@ -1,6 +1,6 @@
 /*
- * The strict check of a body before json-c sees it: json-c by itself accepts overlong UTF-8, NaN, single quotes, and
- * NULs that cut a key short. A text that passes is one RFC 8259 value, and json-c parses it as meant.
+ * The strict check of a body before json-c sees it: json-c itself accepts overlong UTF-8, NaN, single quotes, and NULs
+ * that cut a key short. A text that passes is one RFC 8259 value, and json-c parses it correctly.
  */
 #ifndef FM_PROTOCOL_JSON_CHECK_H
 #define FM_PROTOCOL_JSON_CHECK_H
@@ -16,8 +16,8 @@ extern const char fm_json_too_many[];
 /*
  * NULL when `text` (`len` bytes) is one JSON value in UTF-8 with nothing but white space around it, at most
  * FM_JSON_DEPTH_MAX deep, of at most `values_max` values (scalars, arrays and objects), without a NUL in a key, a lone
- * surrogate or a number beyond a double's range. Otherwise what is wrong, a static string, with the position in
- * `*offset`, in bytes. Pure, not recursive, linear in `len`.
+ * surrogate or a number beyond a double's range. Otherwise a static string that says what is wrong, with the position
+ * in bytes in `*offset`. Pure, not recursive, linear in `len`.
  */
 const char *fm_json_check(const char *text, size_t len, size_t values_max, size_t *offset);
 

@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The text being read. It is valid, so strings and containers end before it does; only a number may end with it. */
+/*
+ * The text being read. It is valid, so strings and containers end before the text ends. Only a number may end at the
+ * end of the text.
+ */
 struct input {
     const char *at;
     const char *end;
@@ -44,7 +47,10 @@ static void append_code_point(struct fm_buf *out, unsigned code) {
     fm_buf_append(out, bytes, len);
 }
 
-/* `at` is after "\u". Returns the end of the escape, or of both in a surrogate pair (RFC 8259 section 7). */
+/*
+ * Reads an escape; `at` is after "\u". Returns its end, or the end of both escapes of a surrogate pair (RFC 8259
+ * section 7).
+ */
 static const char *append_unicode(struct fm_buf *out, const char *at) {
     unsigned code = hex4(at);
     at += 4;
@@ -56,7 +62,7 @@ static const char *append_unicode(struct fm_buf *out, const char *at) {
     return at;
 }
 
-/* `at` is after the backslash. Returns the end of the escape. */
+/* Reads an escape; `at` is after the backslash. Returns the end of the escape. */
 static const char *append_escape(struct fm_buf *out, const char *at) {
     static const char from[] = "bfnrt";
     static const char to[] = "\b\f\n\r\t";
@@ -103,7 +109,10 @@ static bool take_string(struct input *in, struct json_object **value) {
 
 /* ---- numbers ---- */
 
-/* An integer beyond 64 bits becomes the nearest one that fits, but is written back with its own digits. */
+/*
+ * Makes an integer. An integer beyond 64 bits becomes the nearest 64-bit integer, but is written back with its own
+ * digits.
+ */
 static struct json_object *large_integer(const char *digits, int64_t nearest) {
     struct json_object *value =
         digits[0] == '-' ? json_object_new_int64(nearest) : json_object_new_uint64(strtoull(digits, NULL, 10));

@@ -13,8 +13,8 @@ struct json_object;
  * Builds the tree of the `len` bytes at `text` into `*root` (NULL for null); the caller releases it with
  * json_object_put. `scratch` is used for strings with escapes; its contents mean nothing afterwards. False when out of
  * memory; nothing is left to free then. Pure; recurses as deep as the text is nested, which fm_json_check limits. The
- * values are the same as from json-c's tokener: of equal keys the last counts, an integer beyond 64 bits becomes the
- * nearest one that fits. A number is written back with the digits that it came with.
+ * values are the same as from json-c's tokener: the last of equal keys counts, and an integer beyond 64 bits becomes
+ * the nearest 64-bit integer. A number is written back with its original digits.
  */
 FM_MUST_USE bool fm_json_tree(const char *text, size_t len, struct fm_buf *scratch, struct json_object **root);
 

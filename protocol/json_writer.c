@@ -1,4 +1,4 @@
-/* Writes JSON into a buffer. The text is valid at the end if each begin has its end. */
+/* Writes JSON into a buffer. The finished text is valid if each begin has its end. */
 #include "protocol/json_writer.h"
 #include "base/utf8.h"
 

@@ -21,7 +21,7 @@ struct fm_json_writer {
     bool comma; /* the next key or element needs a comma before it */
 };
 
-/* Writes after the contents of `buf`. `buf` stays the caller's and must outlive the writer. */
+/* Writes after the contents of `buf`. The caller still owns `buf`, which must outlive the writer. */
 struct fm_json_writer fm_json_writer_on(struct fm_buf *buf);
 
 /* Containers; each begin needs its end. */

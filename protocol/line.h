@@ -21,14 +21,14 @@ struct fm_lines {
     size_t at;         /* where the next line begins in `buf` */
     size_t looked;     /* bytes from `at` on that are known to have no newline */
     bool skipping;     /* a line was too long, and its rest has not come yet */
-    bool ended;        /* nothing more comes */
+    bool ended;        /* the input has ended */
 };
 
 /* Allocates nothing. */
 void fm_lines_init(struct fm_lines *lines);
 void fm_lines_free(struct fm_lines *lines);
 
-/* False while so many bytes wait to be taken that the caller should not read more. */
+/* False: many bytes wait to be taken, so the caller should not read more now. */
 bool fm_lines_has_room(const struct fm_lines *lines);
 
 /* Takes `len` bytes (at most FM_LINE_FEED), while there is room. False when out of memory. */
@@ -37,7 +37,7 @@ FM_MUST_USE bool fm_lines_feed(struct fm_lines *lines, const char *data, size_t 
 /* The end of the input: what comes after the last newline is a line too. */
 void fm_lines_end(struct fm_lines *lines);
 
-/* The next line. On FM_LINE_READY it is `*len` bytes at `*line`, valid until the next call. */
+/* Takes the next line. On FM_LINE_READY the line is `*len` bytes at `*line`, valid until the next call. */
 enum fm_line_event fm_lines_next(struct fm_lines *lines, const char **line, size_t *len);
 
 #endif

@@ -1,10 +1,10 @@
 /*
  * The parameters that go from a host's request through the front to an engine: one row each, for both sides of the two
- * protocols. What is more than one value (seed, stop, logit_bias, logprobs, format, tools) has its own code.
+ * protocols. Other parameters (seed, stop, logit_bias, logprobs, format, tools) have their own code.
  *
  * A new parameter of sampling is a row here, its effect in helper/engine/llama/sampler.c, and a line in each schema and
- * document that lists them. The check of requests, what is ignored, the job, its reading and its admission, and the
- * servers that a job is handed on to follow the row.
+ * document that lists them. The other code uses the row: the check of requests, the list of ignored parameters,
+ * writing, reading and admitting a job, and requests to the servers that get a job (ENGINE.md, Handing on).
  */
 #ifndef FM_PROTOCOL_PARAMS_H
 #define FM_PROTOCOL_PARAMS_H
@@ -17,9 +17,9 @@ struct json_object;
 
 /*
  * Parameters of sampling that are one number: ROW(ID, name, KIND, least, most, neutral). KIND is NUMBER, ABOVE (a
- * number that is greater than `least`), INT or BOOL (1 is true). `neutral` is the value that changes nothing, which a
- * job has that does not name the parameter. It is outside of the bounds where each value may change something, because
- * engines have defaults. An INT below `neutral` means the same as `neutral`.
+ * number that is greater than `least`), INT or BOOL (1 is true). `neutral` is the value that changes nothing. A job
+ * that does not name the parameter has this value. If each value within the bounds may change something, because
+ * engines have defaults, `neutral` is outside of the bounds. An INT below `neutral` means the same as `neutral`.
  */
 #define FM_OPENAI_PARAMS(ROW)                                                                                          \
     ROW(TEMPERATURE, "temperature", NUMBER, 0, 2, 1)                                                                   \
@@ -29,7 +29,7 @@ struct json_object;
 
 #define FM_REPEAT_PENALTY_MAX 10
 
-/* The parameters that are not OpenAI's. An engine may lack them. */
+/* The parameters that OpenAI's API does not have. An engine may lack them. */
 #define FM_EXTRA_PARAMS(ROW)                                                                                           \
     ROW(TOP_K, "top_k", INT, -1, INT32_MAX, 0)                                                                         \
     ROW(MIN_P, "min_p", NUMBER, 0, 1, -1)                                                                              \
@@ -37,8 +37,8 @@ struct json_object;
     ROW(IGNORE_EOS, "ignore_eos", BOOL, 0, 1, 0)
 
 /*
- * Strings of OpenAI's that no model sees, and that a server may use to which a job is handed on (ENGINE.md, Handing
- * on): ROW(ID, name).
+ * OpenAI's parameters that are strings and that no model sees: ROW(ID, name). If a job is handed on to a server
+ * (ENGINE.md, Handing on), the server may use them.
  */
 #define FM_PASSED_PARAMS(ROW)                                                                                          \
     ROW(VERBOSITY, "verbosity")                                                                                        \
@@ -72,8 +72,8 @@ extern const struct fm_param_row fm_params[FM_PARAM_COUNT];
 extern const char *const fm_passed_names[FM_PASSED_COUNT];
 
 /*
- * The extras: what an engine has only if its reply to engine.initialize names it (ENGINE.md, Extra parameters). First
- * those of FM_EXTRA_PARAMS, then all of FM_PASSED_PARAMS.
+ * The extra parameters: an engine has one only if its reply to engine.initialize names it (ENGINE.md, Extra
+ * parameters). Those of FM_EXTRA_PARAMS come first, then all of FM_PASSED_PARAMS.
  */
 #define FM_EXTRA_COUNT (FM_PARAM_COUNT - FM_PARAM_FIRST_EXTRA + FM_PASSED_COUNT)
 extern const char *const fm_extra_names[FM_EXTRA_COUNT];
@@ -83,16 +83,18 @@ extern const char *const fm_extra_names[FM_EXTRA_COUNT];
 /* The parameter of sampling with this name; -1: no parameter has it. */
 int fm_param_find(const char *name);
 
-/* Whether the parameter with this name is an extra one: not OpenAI's. */
+/* Whether the parameter with this name is an extra one, which OpenAI's API does not have. */
 bool fm_param_is_extra(const char *name);
 
 /* Reads a value of `param` into `*number`. False: the value is not valid, and `*number` does not count. */
 bool fm_param_read(enum fm_param param, struct json_object *value, double *number);
 
-/* Whether this value of `param` asks for something. An engine without the parameter can ignore any other value. */
+/* Whether this value of `param` has an effect. An engine without the parameter can ignore any other value. */
 bool fm_param_asks(enum fm_param param, double value);
 
-/* Writes what a value of `param` has to be ("a number from 0 to 1") into `text`, of `size` bytes: 64 are enough. */
+/*
+ * Writes the rule for values of `param`, such as "a number from 0 to 1", into `text`, of `size` bytes: 64 are enough.
+ */
 void fm_param_expect(enum fm_param param, char *text, size_t size);
 
 #endif

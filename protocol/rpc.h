@@ -45,7 +45,7 @@ struct fm_rpc_message {
  */
 FM_MUST_USE enum fm_rpc_error fm_rpc_read(struct json_object *root, struct fm_rpc_message *message);
 
-/* Reads an id from a parameter (`request_id`, or `id` of $/cancelRequest). False when it is not a valid id. */
+/* Reads an id from a parameter (`request_id`, or `id` of $/cancelRequest). False: the value is not a valid id. */
 FM_MUST_USE bool fm_rpc_id_read(struct json_object *value, struct fm_rpc_id *id);
 
 /* Whether both are the same id: the integer 1 and the string "1" are not. */

@@ -15,14 +15,14 @@ void fm_sandbox_write(const struct fm_sandbox *sandbox, struct fm_json_writer *w
     fm_json_object_end(w);
 }
 
-/* The member if it has that type; else NULL. */
+/* The member if it has the given type; else NULL. */
 static struct json_object *typed_member(struct json_object *object, const char *key, enum json_type type) {
     struct json_object *value = NULL;
     json_object_object_get_ex(object, key, &value);
     return json_object_is_type(value, type) ? value : NULL;
 }
 
-/* Which of the words the member is, from 0 on; -1: none. */
+/* The index of the word that the member has, from 0 on; -1: none of them. */
 static int read_word(struct json_object *object, const char *key, const char *const words[], int count) {
     struct json_object *value = typed_member(object, key, json_type_string);
     const char *word = value ? json_object_get_string(value) : "";

@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room in a frame for everything but the params. */
+/* Room in a frame for everything except the params. */
 #define ENVELOPE 512u
 
-/* Above this, the memory of a written frame goes back to the system. */
+/* Above this size, the memory of a written frame is freed. */
 #define FRAME_KEEP 65536u
 
-/* Room for one cancel a call, which a full queue must not keep back. */
+/* Room for one cancel for each call. A full queue must not delay a cancel. */
 #define CANCEL_BYTES  128u
 #define CANCELS_BYTES ((size_t)FM_CLIENT_CALLS_MAX * CANCEL_BYTES)
 
@@ -85,7 +85,7 @@ static void copy_text(char *to, size_t size, const char *text) {
     to[len] = '\0';
 }
 
-/* The limit's word as a constant of PROTOCOL.md, Errors: an error's `limit` must outlive the message. */
+/* The limit's name as a static string (PROTOCOL.md, Errors), because an error's `limit` must outlive the message. */
 static const char *limit_word(const char *word) {
     static const char *const words[] = {"queue", "first_token", "no_progress", "total"};
     for (size_t i = 0; word && i < sizeof words / sizeof words[0]; i++) {
@@ -111,7 +111,7 @@ static void read_error(struct json_object *object, struct fm_error *error) {
     }
 }
 
-/* What an answer says: true, or `error` is filled. */
+/* Reads an answer. True: the call succeeded. False: `error` is filled. */
 static bool read_answer(const struct fm_rpc_message *message, struct fm_error *error) {
     struct json_object *ok = NULL;
     struct json_object *failure = NULL;
@@ -135,14 +135,14 @@ static bool read_answer(const struct fm_rpc_message *message, struct fm_error *e
     return true;
 }
 
-/* The number in an id; 0: it is not an id of ours. */
+/* The number in an id; 0: this client did not make the id. */
 static int64_t id_number(const struct fm_rpc_id *id) {
     return id->len && id->text[0] != '"' ? strtoll(id->text, NULL, 10) : 0;
 }
 
 static void take_answer(struct fm_client *client, const struct fm_rpc_message *message) {
     int64_t id = id_number(&message->id);
-    if (message->id.len == 0) { /* it does not say which call it answers, so all calls must end */
+    if (message->id.len == 0) { /* the message does not say which call it answers, so all calls must end */
         const char *text = message->error ? text_member(message->error, "message") : NULL;
         fm_client_set_fault(client, "the helper refused a message: %s", text ? text : "it gave no reason");
     } else if (id && id == client->hello_id) {
@@ -171,7 +171,7 @@ void fm_client_take(void *context, const struct fm_rpc_message *message, struct 
     struct fm_client *client = context;
     (void)root;
     if (client->fault[0]) {
-        return; /* the helper is given up; all its calls settle together */
+        return; /* the helper is killed, and all its calls settle together */
     }
     if (message->kind == FM_RPC_RESPONSE) {
         take_answer(client, message);
@@ -196,8 +196,8 @@ static bool begins_object(const char *params, size_t len) {
     return at < len && params[at] == '{';
 }
 
-/* Writes the whole message into `frame`, and checks it as the helper will: a message that it can't read has no id, so
- * its answer would find no call. */
+/* Writes the whole message into `frame`, and checks it as the helper will. The helper can't see the id of an invalid
+ * message, so its answer would belong to no call. */
 static enum fm_code write_call(struct fm_client *client, int64_t id, const char *method, const char *params, size_t len,
                                struct fm_error *error) {
     struct fm_buf *frame = &client->frame;
@@ -216,7 +216,7 @@ static enum fm_code write_call(struct fm_client *client, int64_t id, const char 
         return fm_fail_no_memory(error);
     }
     const char *wrong = fm_json_check(frame->data + header, frame->len - header, FM_JSON_VALUES_MAX, &offset);
-    if (!wrong) { /* the params must be valid by themselves too: otherwise they could add another id */
+    if (!wrong) { /* the params must also be valid alone: otherwise they could add another id */
         wrong = fm_json_check(params, len, FM_JSON_VALUES_MAX, &offset);
     }
     if (wrong || !begins_object(params, len)) {

@@ -1,5 +1,5 @@
-/* A client from fm_client_new to fm_client_free: its options, what the host waits for, and the functions that wait for
- * it. */
+/* A client from fm_client_new to fm_client_free: its options, the descriptors and times for the host's loop, and the
+ * functions that do the waiting. */
 #include "protocol/client/client.h"
 #include "base/clock.h"
 #include "base/secret.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often the end of a helper is looked for, where the system has no descriptor for it, in ms. */
+/* How often the client checks whether the helper has ended, in ms. Used if the system has no descriptor for this. */
 #define LOOK_MS 50
 
 /* Room in `out` beyond the host's `queue_bytes`, for cancels (calls.c). */
@@ -19,8 +19,8 @@
 /* ---- options ---- */
 
 /*
- * The variables that the helper gets of the host's environment: names, or prefixes that end with '_'. The npm package
- * passes the same ones on.
+ * The variables of the host's environment that the helper gets: names, or prefixes that end with '_'. The npm package
+ * passes on the same variables.
  */
 static const char *const allowed[] = {
     "FM_",
@@ -70,7 +70,7 @@ static size_t count_of(const char *const *list) {
     return count;
 }
 
-/* Whether `list` has a variable with the same name as that entry. */
+/* Whether `list` has a variable with the same name as `entry`. */
 static bool has_name(const char *const *list, const char *entry) {
     size_t len = strcspn(entry, "=") + 1;
     for (size_t i = 0; list && list[i]; i++) {
@@ -88,7 +88,7 @@ static void free_list(char **list) {
     free(list);
 }
 
-/* An entry may be a key, and a setting one too. */
+/* Adds a copy of an entry. Arguments and variables may have secret keys, so the copy is kept like a secret. */
 static bool add_copy(char **list, size_t *count, const char *text) {
     list[*count] = fm_secret_copy(text, strlen(text));
     return list[(*count)++];
@@ -212,7 +212,7 @@ int64_t fm_client_timeout(const struct fm_client *client) {
         ms = left > 0 ? left : 0;
     }
     if (client->state == FM_CLIENT_ENDING && client->child.to_child >= 0 && !fm_client_sendable(client)) {
-        return 0; /* its input is to be closed */
+        return 0; /* so that its input is closed */
     }
     return client->child.ended < 0 && (ms < 0 || ms > LOOK_MS) ? LOOK_MS : ms;
 }

@@ -17,8 +17,8 @@
  * fm_client_stop too. A callback may use every function except those four.
  *
  * A helper is started by the first call, or by fm_client_start. When it dies, its calls settle with FM_UNAVAILABLE: the
- * client never sends a call twice. The next call starts another helper; from the second death in a row on there is a
- * pause before that (FM_CLIENT_FIRST_PAUSE_MS, doubling), in which calls are refused.
+ * client never sends a call twice. The next call starts another helper; from the second death in a row on, the client
+ * first pauses (FM_CLIENT_FIRST_PAUSE_MS, doubling). Calls during the pause are refused.
  */
 #ifndef FM_PROTOCOL_CLIENT_CLIENT_H
 #define FM_PROTOCOL_CLIENT_CLIENT_H
@@ -51,7 +51,7 @@ enum fm_client_state {
 
 /* A member that is NULL or 0 has its default. Everything is copied. */
 struct fm_client_options {
-    const char *path;             /* of fm-proxy; required. It is not looked up in PATH */
+    const char *path;             /* the path of fm-proxy; required. It is not looked up in PATH */
     const char *const *arguments; /* such as "--models-dir", "/models"; NULL-terminated */
     /*
      * NAME=VALUE each, NULL-terminated. The helper gets these, and the variables of the host's environment that are not
@@ -59,11 +59,11 @@ struct fm_client_options {
      */
     const char *const *environment;
     size_t queue_bytes;   /* bytes that may wait until the helper reads them */
-    int64_t handshake_ms; /* from the start until the helper has reported its version; then it is killed */
+    int64_t handshake_ms; /* a helper that has not reported its version this long after its start is killed */
     void *context;        /* for the two functions below */
     /* The state has changed. `why`: a sentence if a helper has ended; else NULL. */
     void (*on_state)(void *context, enum fm_client_state state, const char *why);
-    /* What the helper writes to its stderr: lines of its log, in pieces of any size. NULL: it is read and dropped. */
+    /* What the helper writes to its stderr: lines of its log, in pieces of any size. NULL: the log is dropped. */
     void (*on_stderr)(void *context, const char *bytes, size_t len);
 };
 
@@ -84,7 +84,7 @@ struct fm_client_handler {
      * notifications are dropped.
      */
     void (*event)(void *context, const char *method, struct json_object *body);
-    /* The end, exactly once. May be NULL. */
+    /* The call has ended. Called exactly once. May be NULL. */
     void (*settled)(void *context, const struct fm_client_reply *reply);
 };
 
@@ -93,8 +93,8 @@ FM_MUST_USE struct fm_client *fm_client_new(const struct fm_client_options *opti
 
 /*
  * Settles all open calls with FM_CANCELLED, ends the helper and frees the client. Blocks until the helper is gone, for
- * FM_CLIENT_END_MS at most; a host that must not block calls fm_client_stop first, and goes on with fm_client_process
- * until the state is FM_CLIENT_IDLE. Calls back, but not on_state. NULL: nothing happens.
+ * FM_CLIENT_END_MS at most. A host that must not block first calls fm_client_stop, and then calls fm_client_process
+ * until the state is FM_CLIENT_IDLE. Calls back, but does not call on_state. NULL: nothing happens.
  */
 void fm_client_free(struct fm_client *client);
 
@@ -118,8 +118,8 @@ FM_MUST_USE enum fm_code fm_client_call(struct fm_client *client, const char *me
                                         const struct fm_client_handler *handler, int64_t *id, struct fm_error *error);
 
 /*
- * Asks the helper to cancel a call, which then settles with FM_CANCELLED, unless it had ended already. Events may still
- * come. False: no such call is open, or it was cancelled already.
+ * Asks the helper to cancel a call. The call then settles with FM_CANCELLED, unless it had ended already. Events may
+ * still come. False: no such call is open, or it was cancelled already.
  */
 bool fm_client_cancel(struct fm_client *client, int64_t id);
 
@@ -151,7 +151,10 @@ pid_t fm_client_pid(const struct fm_client *client);
  */
 size_t fm_client_fds(const struct fm_client *client, struct fm_waited fds[FM_WAITED_MAX]);
 
-/* In how many ms fm_client_process must be called even if nothing comes; -1: never. Call it again as fm_client_fds. */
+/*
+ * The number of ms after which fm_client_process must be called even if nothing comes; -1: never. Call it as often as
+ * fm_client_fds.
+ */
 int64_t fm_client_timeout(const struct fm_client *client);
 
 /*
@@ -160,16 +163,16 @@ int64_t fm_client_timeout(const struct fm_client *client);
  */
 void fm_client_process(struct fm_client *client);
 
-/* Waits until there is something to do, for `ms` at most (-1: without a limit), then does it. Blocks. False: there was
- * nothing to do in time. Without a helper it returns at once. */
+/* Waits until there is work, for `ms` at most (-1: without a limit), then does the work. Blocks. False: the time is
+ * up. Without a helper it returns at once. */
 bool fm_client_wait(struct fm_client *client, int64_t ms);
 
 /*
  * One call from beginning to end, for hosts without a loop. Blocks until it settles. Callbacks of other calls come
  * meanwhile; `handler` (NULL: none) only gets the events: its `settled` is not called. The caller releases `*result` by
  * json_object_put, also on failure, where it may be NULL; `result` NULL: not wanted. After `ms` (0: without a limit)
- * the call is cancelled and FM_TIMEOUT returned; if the helper does not answer that within FM_CLIENT_END_MS, it is
- * killed. Fails like fm_client_call, or with the call's own error.
+ * the call is cancelled and FM_TIMEOUT returned. If the helper does not answer the cancel within FM_CLIENT_END_MS, it
+ * is killed. Fails like fm_client_call, or with the call's own error.
  */
 FM_MUST_USE enum fm_code fm_client_ask(struct fm_client *client, const char *method, const char *params, size_t len,
                                        const struct fm_client_handler *handler, int64_t ms, struct json_object **result,

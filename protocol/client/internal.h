@@ -16,7 +16,7 @@ struct fm_client_call_state {
 };
 
 struct fm_client {
-    struct fm_client_options options; /* its strings are in path, arguments and environment */
+    struct fm_client_options options; /* copies of its strings are in path, arguments and environment */
     char *path;
     char **arguments;
     char **environment;
@@ -24,7 +24,7 @@ struct fm_client {
     enum fm_client_state state;
     bool processing;       /* inside one of the functions that call back */
     bool closing;          /* fm_client_free has begun: no helper is started any more */
-    struct fm_child child; /* a descriptor that is closed is -1 here */
+    struct fm_child child; /* its closed descriptors are -1 */
     struct fm_inbound inbound;
     struct fm_buf out;   /* frames; the frames of calls wait until the state is READY */
     size_t sent;         /* bytes of `out` that are written */
@@ -60,32 +60,28 @@ void fm_client_settle_list(struct fm_client_call_state *calls, const struct fm_e
 /* ---- life.c ---- */
 
 /*
- * Appends the message whose body is in `frame` to `out`, where at most `limit` bytes may wait then. FM_OVERLOADED or
- * FM_INTERNAL: nothing was appended.
+ * Appends the message whose body is in `frame` to `out`. At most `limit` bytes may wait in `out` afterwards.
+ * FM_OVERLOADED or FM_INTERNAL: nothing was appended.
  */
 FM_MUST_USE enum fm_code fm_client_enqueue(struct fm_client *client, size_t limit, struct fm_error *error);
 
 /* How many bytes of `out` may be written now: before the end of the handshake, only those of the handshake. */
 size_t fm_client_sendable(const struct fm_client *client);
 
-/*
- * Handles the answer to the handshake: sends the waiting calls, or sets `fault` if it is not the version that is
- * wanted.
- */
+/* Handles the answer to the handshake: sends the waiting calls, or sets `fault` if the helper has another version. */
 void fm_client_welcome(struct fm_client *client, struct json_object *result);
 
 /* Notes why the helper must be killed, unless something is noted already. */
 void fm_client_set_fault(struct fm_client *client, const char *fmt, ...) FM_PRINTF(2, 3);
 
-/* Does what is due by the clock or because of `fault`. Calls back. */
+/* Ends the helper if its time is up or `fault` is set. Calls back. */
 void fm_client_advance(struct fm_client *client);
 
 /* Reads and writes. Calls back. */
 void fm_client_transfer(struct fm_client *client);
 
 /*
- * The helper should end, or is about to end: gives it FM_CLIENT_END_MS for that. Its input is closed as soon as `out`
- * is written.
+ * Begins the end of the helper: it must end within FM_CLIENT_END_MS. Its input is closed as soon as `out` is written.
  */
 void fm_client_begin_end(struct fm_client *client);
 

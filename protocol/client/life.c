@@ -13,10 +13,11 @@
 #include <string.h>
 
 #define CHUNK      65536u /* bytes of a read */
-#define READS      4      /* reads in each fm_client_process: no more, so that the host gets its turn */
+#define READS      4      /* the most reads in each fm_client_process, so that the host does not wait long */
 #define WRITES     16
-#define LAST_READS 64      /* for the last output of an ended helper: another process may still write into its pipe */
-#define QUEUE_KEEP 1048576 /* above this, the memory of an empty queue goes back to the system */
+/* the most reads of an ended helper's output: another process may still write into its pipe */
+#define LAST_READS 64
+#define QUEUE_KEEP 1048576 /* above this size, the memory of an empty queue is freed */
 
 static void set_state(struct fm_client *client, enum fm_client_state state, const char *why) {
     client->state = state;
@@ -307,7 +308,7 @@ void fm_client_transfer(struct fm_client *client) {
     if (!client->child.pid) {
         return;
     }
-    /* Checked before reading: if it has ended by now, all its output is there to be read. */
+    /* Checks this before reading: if the helper has ended already, all its output can be read. */
     bool ended = client->child.ended >= 0 ? is_readable(client->child.ended) : fm_child_has_ended(client->child.pid);
     if (!ended) {
         send_bytes(client);
@@ -317,6 +318,6 @@ void fm_client_transfer(struct fm_client *client) {
     if (ended) {
         end_helper(client);
     } else {
-        send_bytes(client); /* what callbacks have asked for */
+        send_bytes(client); /* calls that were made in callbacks */
     }
 }

@@ -222,7 +222,7 @@ static void close_all(void *context) {
     if (assistant->memory) {
         gw_memory_close(assistant->memory);
     }
-    gw_embedder_free(assistant->embedder); /* answers what the memory still waits for */
+    gw_embedder_free(assistant->embedder); /* settles the calls that the memory still waits for */
     if (assistant->tools) {
         gw_tools_free(assistant->tools);
     }
@@ -253,7 +253,7 @@ enum fm_code gw_assistant_open(const struct gw_assistant_options *options, struc
         code = steps[i](assistant, error);
     }
     if (code != FM_OK && assistant) {
-        close_all(assistant); /* the process ends: the loop's last round is not waited for */
+        close_all(assistant); /* the process ends anyway, so the loop's last round is not waited for */
         return code;
     }
     *out = assistant;
@@ -274,7 +274,7 @@ void gw_assistant_on_login(void *context, enum gw_login result, const char *how)
     }
 }
 
-/* Unfinished work is left to the system: the helpers and tools end with this process. */
+/* Unfinished work is not waited for: the helpers and tools end with this process. */
 static void on_deadline(uv_timer_t *timer) {
     (void)timer;
     fm_log(FM_LOG_WARN, "a run did not stop in time: the gateway ends without it");

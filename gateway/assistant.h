@@ -1,5 +1,6 @@
 /*
- * The parts that the sockets use: sessions, memory, models and tools. They are opened and closed in order. Loop thread.
+ * The parts that the sockets use: sessions, memory, models and tools. They are opened in a fixed order, and closed in
+ * the reverse order. Loop thread.
  */
 #ifndef GW_ASSISTANT_H
 #define GW_ASSISTANT_H
@@ -37,7 +38,7 @@ FM_MUST_USE enum fm_code gw_assistant_open(const struct gw_assistant_options *op
 
 /*
  * Sets a new token, whose memory must stay valid until the next call. The filter removes the new token from texts, and
- * still removes the old one, too.
+ * still removes the old one.
  */
 void gw_assistant_set_token(struct gw_assistant *assistant, const char *token);
 
@@ -45,8 +46,8 @@ void gw_assistant_set_token(struct gw_assistant *assistant, const char *token);
 void gw_assistant_on_login(void *assistant, enum gw_login result, const char *how);
 
 /*
- * Ends all runs, then closes everything; afterwards the loop has no handle of it. If that takes longer than GW_STOP_MS,
- * the process ends at once, and its children with it.
+ * Ends all runs, then closes everything; after that the assistant has no handle in the loop. If the end takes longer
+ * than GW_STOP_MS, the process ends at once, and its children with it.
  */
 #define GW_STOP_MS 1500
 void gw_assistant_stop(struct gw_assistant *assistant);

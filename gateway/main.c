@@ -28,7 +28,7 @@ struct gateway {
     struct gw_paths paths;
     struct gw_config config;
     struct gw_secrets secrets;
-    char *token; /* the valid one, from the environment or the file */
+    char *token; /* the current token, from the environment or the file */
     struct gw_auth auth;
     struct gw_files files;
     struct gw_rpc rpc;
@@ -173,17 +173,18 @@ static bool is_ignored(int number) {
 static void watch_signals(void) {
     static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a file-size limit then makes a write fail, as a full disk does */
+    signal(SIGXFSZ, SIG_IGN); /* so that a file-size limit only makes a write fail, as a full disk does */
     for (size_t i = 0; i < SIGNALS; i++) {
         uv_signal_init(&gateway.loop, &gateway.signals[i]);
-        if (numbers[i] != SIGHUP || !is_ignored(SIGHUP)) { /* under nohup the gateway outlives its terminal */
+        /* under nohup SIGHUP stays ignored: the gateway outlives its terminal */
+        if (numbers[i] != SIGHUP || !is_ignored(SIGHUP)) {
             uv_signal_start(&gateway.signals[i], on_signal, numbers[i]);
         }
         uv_unref((uv_handle_t *)&gateway.signals[i]); /* these stay to the end, and must not keep the loop alive */
     }
 }
 
-/* A socket is a descriptor; the usual limit is 1,024. */
+/* Raises the limit of descriptors, because each socket needs one and the usual limit is 1,024. */
 static void allow_descriptors(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
@@ -237,7 +238,7 @@ static enum fm_code prepare_gateway(struct fm_error *error) {
     return code == FM_OK ? gw_paths_note_port(&gateway.paths, gateway.lock, gateway.server.policy.port, error) : code;
 }
 
-/* A code would be kept in a log, so only a terminal gets one. */
+/* Prints the code only to a terminal, because a log would keep it. */
 static void announce(void) {
     const char *host = gateway.config.gateway_host;
     int port = gateway.server.policy.port;

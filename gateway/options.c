@@ -29,7 +29,7 @@ static bool set_mode(struct gw_options *options, enum gw_mode mode) {
     return true;
 }
 
-/* Where the option's value goes; NULL: it has no value. */
+/* The place for the option's value; NULL: the option has no value. */
 static const char **field_of(struct gw_options *options, const char *word) {
     if (strcmp(word, "--helper-arg") == 0 && options->helper_argument_count < GW_HELPER_ARGUMENTS) {
         return &options->helper_arguments[options->helper_argument_count++];

@@ -1,5 +1,5 @@
 /*
- * Reads AGENTS.md, SOUL.md and TOOLS.md. A fault in one of them is an error with file and line, and is never skipped.
+ * Reads AGENTS.md, SOUL.md and TOOLS.md. A fault in a file is an error that names file and line; no fault is skipped.
  */
 #include "agents/agent.h"
 #include "base/file.h"

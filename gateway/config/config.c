@@ -43,7 +43,7 @@ static size_t line_of(const char *text, size_t offset) {
     return line;
 }
 
-/* Puts "FILE, line N: KEY: " before what `error` says. */
+/* Puts "FILE, line N: KEY: " before the detail of `error`. */
 static enum fm_code at_line(const struct reading *reading, size_t line, const char *key, struct fm_error *error) {
     char detail[sizeof error->detail];
     memcpy(detail, error->detail, sizeof detail);
@@ -62,7 +62,7 @@ static enum fm_code refuse_key(const struct reading *reading, const struct place
     return at_line(reading, place->line, key, reading->error);
 }
 
-/* A key of the outermost object. */
+/* Takes a key of the outermost object. */
 static enum fm_code take_group(struct reading *reading, const struct place *place, const char *name, size_t len) {
     reading->group_name = NULL;
     if (!gw_key_group_exists(name, len)) {
@@ -87,7 +87,7 @@ static enum fm_code take_group(struct reading *reading, const struct place *plac
     return FM_OK;
 }
 
-/* A key of a group. */
+/* Takes a key of a group. */
 static enum fm_code take_key(struct reading *reading, const struct place *place, const char *name, size_t len) {
     const struct gw_key *key = gw_key_find(reading->group_name, reading->group_len, name, len);
     struct json_object *value = NULL;
@@ -116,7 +116,7 @@ static void skip_string(struct place *place) {
     place->at++;
 }
 
-/* Whether a colon follows: the string before it was a key then. */
+/* Whether a colon follows, so that the string before it was a key. */
 static bool is_key(const struct place *place) {
     const char *at = place->at;
     while (at < place->end && (*at == ' ' || *at == '\t' || *at == '\r' || *at == '\n')) {
@@ -125,7 +125,7 @@ static bool is_key(const struct place *place) {
     return at < place->end && *at == ':';
 }
 
-/* Every key of the two outer levels, in order, each with its line. */
+/* Takes every key of the two outer levels, in order, each with its line. */
 static enum fm_code take_all(struct reading *reading, struct place place) {
     size_t depth = 0;
     while (place.at < place.end) {
@@ -188,7 +188,7 @@ void gw_config_defaults(struct gw_config *config) {
         struct fm_error error;
         struct json_object *value = json_tokener_parse(gw_keys[i].fallback);
         if (gw_key_set(config, &gw_keys[i], value, &error) != FM_OK) {
-            abort(); /* the table is wrong, or no memory at the start; a unit test checks the rows */
+            abort(); /* the table is wrong, or there is no memory at the start; a unit test checks the rows */
         }
         json_object_put(value);
     }
@@ -212,7 +212,7 @@ void gw_config_write_defaults(struct fm_buf *text) {
     fm_buf_append_str(text, "\n  }\n}\n");
 }
 
-/* A variable's text as the value that the key wants: digits become a number, other text stays text. */
+/* Makes a JSON value from a variable's text: digits become a number, other text stays text. */
 static struct json_object *variable_value(const struct gw_key *key, const char *text) {
     char *end = NULL;
     if (key->type == GW_INT) {

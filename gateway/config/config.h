@@ -61,7 +61,8 @@ extern const struct gw_key gw_keys[];
 extern const size_t gw_key_count;
 
 /*
- * gw_key_find: the row of a key; NULL: there is no such key. gw_key_group_exists: whether the group has any key. Pure.
+ * gw_key_find returns the row of a key; NULL: there is no such key. gw_key_group_exists returns whether the group has
+ * any key. Pure.
  */
 const struct gw_key *gw_key_find(const char *group, size_t group_len, const char *name, size_t name_len);
 bool gw_key_group_exists(const char *group, size_t len);
@@ -80,8 +81,8 @@ void gw_config_defaults(struct gw_config *config);
 
 /*
  * Reads the text of a config.json; its keys replace the values in `config`. FM_INVALID_REQUEST names key and line
- * ("config.json, line 3: gateway.prt: no such key"); `file` is the name that is shown. A byte order mark in front, as
- * editors on Windows write it, is left out. Pure.
+ * ("config.json, line 3: gateway.prt: no such key"); `file` is the name that is shown. A byte order mark at the
+ * beginning, as some editors on Windows write it, is ignored. Pure.
  */
 FM_MUST_USE enum fm_code gw_config_parse(struct gw_config *config, const char *text, size_t len, const char *file,
                                          struct fm_error *error);

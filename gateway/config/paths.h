@@ -43,8 +43,8 @@ FM_MUST_USE enum fm_code gw_paths_note_port(const struct gw_paths *paths, int fd
 FM_MUST_USE enum fm_code gw_paths_find_port(const struct gw_paths *paths, int *port, struct fm_error *error);
 
 /*
- * Makes `path` hold the `len` bytes at `text`, with mode 0600, whole or not at all: a reader sees the old file or the
- * new. FM_UNAVAILABLE names the file.
+ * Makes `path` a file with the `len` bytes at `text` and mode 0600. The change is atomic: a reader sees the old file or
+ * the new one. FM_UNAVAILABLE names the file.
  */
 FM_MUST_USE enum fm_code gw_file_replace(const char *path, const char *text, size_t len, struct fm_error *error);
 

@@ -1,4 +1,4 @@
-/* Chunks. Where one ends depends only on the text from its beginning to `max` bytes after that. */
+/* Chunks. Where a chunk ends depends only on the `max` bytes from its beginning on. */
 #include "memory/chunks.h"
 
 #include <ctype.h>

@@ -1,7 +1,8 @@
 /*
  * Texts are cut into chunks, and each chunk gets a vector. A chunk ends at the end of a paragraph, line, sentence or
- * word, if its last quarter has one. The next chunk begins a little before that end, so that a statement at the border
- * is whole in one of the two. Text that is appended changes only the last chunk, and adds new ones. Pure.
+ * word, if there is such an end in its last quarter. The next chunk begins a little before that end, so that a
+ * statement at the border is complete in one of the two. Text that is appended changes only the last chunk and adds new
+ * ones. Pure.
  */
 #ifndef GW_MEMORY_CHUNKS_H
 #define GW_MEMORY_CHUNKS_H
@@ -11,12 +12,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define GW_TOKEN_BYTES    4u /* of English text and today's vocabularies, on average */
+#define GW_TOKEN_BYTES    4u /* average for English text and today's vocabularies */
 #define GW_CHUNK_TOKENS   500u
 #define GW_OVERLAP_TOKENS 50u
 #define GW_CHUNK_BYTES    (GW_CHUNK_TOKENS * GW_TOKEN_BYTES)
 #define GW_OVERLAP_BYTES  (GW_OVERLAP_TOKENS * GW_TOKEN_BYTES)
-#define GW_CHUNK_LEAST    64u /* bytes; a chunk that is shorter is not halved */
+#define GW_CHUNK_LEAST    64u /* bytes; a shorter chunk is not halved */
 #define GW_HASH_LEN       64u /* hexadecimal digits of a SHA-256 */
 
 struct gw_chunk {

@@ -70,13 +70,13 @@ static bool exec(struct gw_memory_db *db, const char *sql) {
     return db->sqlite && sqlite3_exec(db->sqlite, sql, NULL, NULL, NULL) == SQLITE_OK;
 }
 
-/* A statement that gives no rows. Finalizes it. */
+/* Runs a statement that gives no rows, and finalizes it. */
 static bool run_statement(sqlite3_stmt *statement) {
     bool done = statement && sqlite3_step(statement) == SQLITE_DONE;
     return sqlite3_finalize(statement) == SQLITE_OK && done;
 }
 
-/* The number that a query returns; -1: it returned none, or failed. */
+/* Returns the number that a query gives; -1: it gave none, or failed. */
 static int64_t number(struct gw_memory_db *db, const char *sql) {
     sqlite3_stmt *statement = gw_memory_db_prepare(db, sql);
     bool row = statement && sqlite3_step(statement) == SQLITE_ROW;
@@ -252,7 +252,8 @@ enum fm_code gw_memory_db_open(const char *path, const char *model, struct gw_me
         gw_memory_db_close(db);
         return fm_fail_no_memory(error);
     }
-    enum fm_code code = fm_file_create(path, error); /* with mode 0600; SQLite gives its -wal and -shm the same */
+    /* creates the file with mode 0600; SQLite gives the -wal and -shm files the same mode */
+    enum fm_code code = fm_file_create(path, error);
     code = code == FM_OK ? open_or_begin(db, error) : code;
     if (code != FM_OK) {
         gw_memory_db_close(db);
@@ -384,8 +385,8 @@ static bool add_chunk(struct gw_memory_db *db, const char *path, const struct gw
 }
 
 /*
- * The first chunk with this hash that is not `kept` yet. If the stored chunk has no vector, this one must have none
- * either.
+ * Finds the first chunk with this hash that is not `kept` yet. If the stored chunk has no vector, the found chunk must
+ * have none either.
  */
 static size_t find_same(const struct gw_chunks *chunks, const bool *kept, const char *hash, bool has_vector) {
     size_t i = 0;
@@ -453,7 +454,7 @@ enum fm_code gw_memory_db_store(struct gw_memory_db *db, const char *path, const
                             ? end_transaction(db, store(db, path, hash, whole, chunks, kept), error)
                             : gw_memory_db_fail(db, error);
     free(kept);
-    db->dimensions = code == FM_OK ? db->dimensions : dimensions; /* back to the old value, as everything else is */
+    db->dimensions = code == FM_OK ? db->dimensions : dimensions; /* the failed transaction changed nothing */
     return code;
 }
 
@@ -470,7 +471,8 @@ enum fm_code gw_memory_db_forget(struct gw_memory_db *db, const char *path, stru
     /* FTS5 keeps the words of deleted rows until it merges its parts. */
     enum fm_code code =
         end_transaction(db, done && exec(db, "INSERT INTO chunks_fts(chunks_fts) VALUES('optimize')"), error);
-    if (code == FM_OK) { /* the text must leave the log too; while another program reads, the next checkpoint does so */
+    /* removes the text from the log too; while another program reads, only the next checkpoint can do so */
+    if (code == FM_OK) {
         exec(db, "PRAGMA wal_checkpoint(TRUNCATE)");
     }
     return code;

@@ -11,7 +11,7 @@
  * memory, which is filled at the start: a search through chunks.embedding itself reads all texts too, and takes two to
  * four times as long.
  *
- * The transcripts are enough to make all of it again. So a damaged file is moved aside, and a new one is begun.
+ * The whole database can be made again from the transcripts. So a damaged file is moved aside, and a new one is begun.
  *
  * The memory's thread; everything may block on the disk.
  */
@@ -24,9 +24,9 @@
 
 /*
  * How many entries of each of the two search lists are fused: as many as the caller wants, within these limits. A chunk
- * in both lists comes before all chunks in one list, wherever it is in them (2 / (60 + 50) is more than 1 / 61). In
- * long lists, a chunk is in both by chance. On the questions of tests/gateway, recall@5 is 0.95 with 5 to 10 of each,
- * and 0.87 with 50.
+ * that is in both lists comes before all chunks that are in only one, whatever its places are (2 / (60 + 50) is more
+ * than 1 / 61). In longer lists, chunks would be in both by chance. On the questions of tests/gateway, recall@5 is 0.95
+ * with 5 to 10 of each, and 0.87 with 50.
  */
 #define GW_CANDIDATES_LEAST 10u
 #define GW_CANDIDATES_MAX   50u
@@ -35,10 +35,9 @@
 struct gw_memory_db;
 
 /*
- * Opens the file. Creates it if it is missing; empties it if its vectors are of another model than `model` ("": no
- * model now, and the content stays).
- * FM_UNAVAILABLE: it can't be used (a file that is damaged or no database is moved aside). A later failure may also be
- * due to damage: see gw_memory_db_mend.
+ * Opens the file. Creates the file if it is missing. Empties it if its vectors belong to another model than `model`
+ * ("": there is no model now, and the content stays). FM_UNAVAILABLE: it can't be used (a file that is damaged or no
+ * database is moved aside). A later failure may also be due to damage: see gw_memory_db_mend.
  */
 FM_MUST_USE enum fm_code gw_memory_db_open(const char *path, const char *model, struct gw_memory_db **db,
                                            struct fm_error *error);
@@ -62,7 +61,7 @@ FM_MUST_USE enum fm_code gw_memory_db_look_up(struct gw_memory_db *db, struct gw
                                               struct fm_error *error);
 
 /*
- * Replaces the chunks of a file and puts their vectors into the cache, all or nothing. `hash` and `whole` are what
+ * Replaces the chunks of a file and puts their vectors into the cache, in one transaction. `hash` and `whole` are what
  * gw_memory_db_hash returns from then on. Vectors of another length than the stored ones mean another model: everything
  * else is dropped, and gw_memory_db_is_new is true.
  */

@@ -10,7 +10,7 @@ struct gw_memory_db {
     sqlite3 *sqlite; /* NULL: it could not be opened again */
     char *path;
     char *model;
-    size_t dimensions; /* of all vectors; 0: there are no vectors yet, and no table for them */
+    size_t dimensions; /* the length of all vectors; 0: there are no vectors yet, and no table for them */
     bool is_new;
     bool damaged; /* the last failure was due to damage */
 };

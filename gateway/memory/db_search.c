@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define COMMON      5000  /* a word in at least this many chunks is common */
-#define MATCHES_MAX 15000 /* chunks that are to be scored */
+#define MATCHES_MAX 15000 /* how many chunks may be scored */
 #define QUERY_MAX   65536 /* bytes */
 #define FOLDED_MAX  (20u * GW_QUESTION_MAX)
 
@@ -46,8 +46,8 @@ static int rarest_first(const void *a, const void *b) {
 }
 
 /*
- * BM25 computes a score for each chunk that has any of the words, in about 1 us each. So words are chosen from the
- * rarest on, which have the most weight anyway, until they would match too many chunks. Common words find nothing that
+ * BM25 computes a score for each chunk that has any of the words, in about 1 us each. So the rarest words, which have
+ * the most weight anyway, are chosen first, until the words would match too many chunks. Common words find nothing that
  * a vector does not find better (`has_vector`).
  */
 static bool choose_words(struct gw_memory_db *db, bool has_vector, struct gw_words *words) {

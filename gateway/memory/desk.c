@@ -1,6 +1,6 @@
 /*
- * Between the loop, the memory's thread and the embedder: a job or a question goes out and comes back once. The memory
- * is freed when it is closed, its thread has ended, and the embedder has answered everything.
+ * Connects the loop, the memory's thread and the embedder. Each job or question goes out and comes back exactly once.
+ * The memory is freed when it is closed, its thread has ended, and the embedder has answered everything.
  */
 #include "memory/internal.h"
 #include "protocol/vector.h"
@@ -63,7 +63,7 @@ void gw_memory_embed(struct gw_memory *memory, struct gw_memory_ask *ask) {
 
 static void settle_ask(struct gw_memory_ask *ask, const struct fm_error *error, const float *vectors,
                        size_t dimensions) {
-    struct gw_memory *memory = ask->memory; /* the ask may be gone afterwards */
+    struct gw_memory *memory = ask->memory; /* this call may free the ask */
     ask->back(ask, error, vectors, dimensions);
     memory->embeddings--;
     gw_memory_leave(memory);

@@ -1,8 +1,8 @@
 /*
  * Background work, in tasks. A task has the keys of sessions whose transcripts are indexed one after the other, or of
  * one session that is forgotten. A key goes through three steps: read and compare (thread), vectors (embedder, a few at
- * a time), store (thread). After each key it is the next task's turn, so a session that was just used need not wait for
- * a sync.
+ * a time), store (thread). After each key the next task has its turn, so a session that was just used does not wait for
+ * a whole sync.
  */
 #include "base/file.h"
 #include "memory/internal.h"
@@ -30,7 +30,7 @@ struct gw_memory_task {
     size_t at;       /* the key at hand */
     bool listed;     /* a sync has read the folder */
     bool no_vectors; /* the embedder has failed: no vectors for the rest of the task */
-    /* the members from here on are of the key at hand */
+    /* the members from here on belong to the current key */
     struct gw_memory_job job;
     struct gw_memory_ask ask;
     struct gw_chunks chunks;
@@ -120,7 +120,7 @@ static void step_done(struct gw_memory_task *task, bool over) {
     }
 }
 
-/* The key at hand is done. `over`: the whole task is, because the database can't be used. */
+/* The current key is done. `over`: the whole task is done, because the database can't be used. */
 static void key_done(struct gw_memory_task *task, bool over) {
     gw_chunks_free(&task->chunks);
     task->at++;
@@ -152,7 +152,7 @@ static void begin_store(struct gw_memory_task *task) {
 
 /* ---- vectors ---- */
 
-/* Makes a question of the next chunks without a vector. Returns how many there are. */
+/* Makes a question from the next chunks without a vector. Returns how many chunks it has. */
 static size_t fill_question(struct gw_memory_task *task) {
     size_t count = 0;
     for (size_t i = task->chunk; i < task->chunks.count && count < task->batch; i++) {
@@ -174,7 +174,10 @@ static bool has_gap(const struct gw_memory_task *task) {
     return i < task->chunks.count;
 }
 
-/* Vectors of another length than the cache's: the model has changed, and all chunks get vectors of the new one. */
+/*
+ * The new vectors have another length than the cache's: the model has changed. So all chunks get vectors of the new
+ * model.
+ */
 static void drop_vectors(struct gw_memory_task *task) {
     for (size_t i = 0; i < task->chunks.count; i++) {
         free(task->chunks.items[i].vector);
@@ -198,7 +201,7 @@ static void take_vectors(struct gw_memory_task *task, const float *vectors, size
     task->batch = GW_EMBED_AT_ONCE;
 }
 
-/* A text is too long for the model. Asks for fewer texts at once until it is found; then halves it. */
+/* A text is too long for the model. Asks for fewer texts at once until the long one is found; then halves that text. */
 static void take_overflow(struct gw_memory_task *task) {
     size_t chunk = task->asked[0];
     if (task->ask.embedding.count > 1) {
@@ -220,7 +223,7 @@ static void on_vectors(struct gw_memory_ask *ask, const struct fm_error *error, 
         task->no_vectors = true;
     }
     task->answered = true;
-    if (!task->asking) { /* else the loop in ask_on goes on */
+    if (!task->asking) { /* otherwise the loop in ask_on continues */
         ask_on(task);
     }
 }
@@ -248,7 +251,7 @@ static void ask_on(struct gw_memory_task *task) {
     }
     task->incomplete = task->incomplete || (task->no_vectors && has_gap(task));
     if (task->stored && task->incomplete && !task->gained) {
-        key_done(task, false); /* the database has all that there is */
+        key_done(task, false); /* the database has all vectors that there are already */
     } else {
         begin_store(task);
     }
@@ -256,7 +259,7 @@ static void ask_on(struct gw_memory_task *task) {
 
 /* ---- read and compare ---- */
 
-/* A transcript that has not changed is read again only for vectors that it lacks, and only if they may be had. */
+/* A transcript that has not changed is read again only if it lacks vectors and the embedder may give them. */
 static enum fm_code read_source(struct gw_memory_job *job, struct gw_memory_db *db, struct fm_error *error) {
     struct gw_memory_task *task = task_of(job);
     bool whole;
@@ -321,7 +324,7 @@ static bool add_key(struct gw_memory_task *task, const char *key) {
     return true;
 }
 
-/* "KEY.jsonl" or "sessions/KEY.jsonl" to its key. */
+/* Finds the key in "KEY.jsonl" or "sessions/KEY.jsonl". */
 static bool key_of(const char *name, char key[GW_SESSION_KEY_LEN + 1]) {
     const char *last = strrchr(name, '/');
     name = last ? last + 1 : name;

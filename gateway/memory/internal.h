@@ -22,7 +22,7 @@ struct gw_memory {
     void (*begin_anew)(struct gw_memory *memory);
 };
 
-/* A job of the thread: `work` runs there, `back` on the loop afterwards. A member of its owner's struct. */
+/* A job of the thread: `work` runs on the thread, then `back` on the loop. A job is a member of its owner's struct. */
 struct gw_memory_job {
     struct gw_job job;
     struct gw_memory *memory;
@@ -32,11 +32,11 @@ struct gw_memory_job {
     struct fm_error error; /* code FM_OK: `work` went well */
 };
 
-/* A question to the embedder. A member of its owner's struct. */
+/* A question to the embedder. It is a member of its owner's struct. */
 struct gw_memory_ask {
     struct gw_embedding embedding; /* the first member: a pointer to it is a pointer to the ask */
     struct gw_memory *memory;
-    /* `error` NULL: `vectors` is there during the call, scaled to length 1. May be called from gw_memory_embed. */
+    /* `error` NULL: `vectors` is valid during the call and scaled to length 1. May be called from gw_memory_embed. */
     void (*back)(struct gw_memory_ask *ask, const struct fm_error *error, const float *vectors, size_t dimensions);
 };
 

@@ -7,7 +7,7 @@
  *     gw_memory_search before a run
  *
  * Only the memory's thread uses the database. The vectors come from an embedder, which is called on the loop. Searches
- * go before indexing. If the embedder fails, a search uses only words, and what did not get all its vectors is indexed
+ * go before indexing. If the embedder fails, a search uses only words, and transcripts that lack vectors are indexed
  * again at the next sync.
  *
  * Loop thread. Only gw_memory_close blocks. Callbacks come later, never from within the function that takes them, and
@@ -27,13 +27,14 @@
 
 /*
  * Texts that need vectors. The embedder keeps the struct from `embed` until it calls gw_embedding_done or
- * gw_embedding_failed, on the loop thread: once, either at once or later, and also if the memory is closed meanwhile.
+ * gw_embedding_failed. It calls one of them exactly once, on the loop thread, either at once or later, and also if the
+ * memory is closed meanwhile.
  */
 struct gw_embedding {
     const char *const *texts; /* UTF-8, NUL-terminated as well */
     const size_t *lens;
     size_t count;
-    bool for_search; /* a search waits for it; else it is background work */
+    bool for_search; /* a search waits for the vectors; otherwise this is background work */
 };
 
 struct gw_embedder {
@@ -44,7 +45,10 @@ struct gw_embedder {
 /* `vectors` has count * dimensions numbers, one vector after the other. They are copied, and scaled to length 1. */
 void gw_embedding_done(struct gw_embedding *embedding, const float *vectors, size_t dimensions);
 
-/* FM_CONTEXT_OVERFLOW: a text is too long for the model; it comes again in halves. Any other code: not now. */
+/*
+ * FM_CONTEXT_OVERFLOW: a text is too long for the model; the memory asks again with its halves. Any other code: there
+ * are no vectors now.
+ */
 void gw_embedding_failed(struct gw_embedding *embedding, const struct fm_error *error);
 
 /* ---- the memory ---- */
@@ -55,7 +59,7 @@ struct gw_memory_options {
     uv_loop_t *loop;
     const char *database; /* path of memory.db */
     const char *folder;   /* the folder of the transcripts */
-    const char *model;    /* the vectors' model, such as "openai/NAME"; another one: all is indexed anew; "": none */
+    const char *model;    /* the vectors' model, such as "openai/NAME"; if it changes, all is indexed anew; "": none */
     struct gw_embedder embedder; /* `embed` NULL: no embedder, so the memory only searches by words */
 };
 
@@ -66,7 +70,7 @@ FM_MUST_USE enum fm_code gw_memory_open(const struct gw_memory_options *options,
                                         struct fm_error *error);
 
 /*
- * Ends the thread after the job at hand. Calls that wait are dropped: they call back with FM_CANCELLED. The loop has to
+ * Ends the thread after its current job. Calls that wait are dropped: they call back with FM_CANCELLED. The loop has to
  * run once more, and the memory lives until the embedder has answered everything.
  */
 void gw_memory_close(struct gw_memory *memory);
@@ -89,7 +93,7 @@ FM_MUST_USE enum fm_code gw_memory_forget(struct gw_memory *memory, const char *
                                           void *context, struct fm_error *error);
 
 /*
- * The hits, the best first; `path` of a hit is "sessions/KEY.jsonl". `error` NULL: the search went well, and
+ * Receives the hits, the best first; `path` of a hit is "sessions/KEY.jsonl". `error` NULL: the search went well, and
  * `by_meaning` says whether vectors took part. All of it is valid during the call.
  */
 typedef void gw_memory_searched(void *context, const struct fm_error *error, const struct gw_hit *hits, size_t count,

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Words that nearly every chunk has. They cost BM25 most of its time, and do not help a search. */
+/* Nearly every chunk has these words. They cost BM25 most of its time, and do not help a search. */
 static bool is_common(struct gw_word word) {
     static const char *const common[] = {
         "a",    "about", "an",   "and",  "any",   "are", "as",     "at",   "be",   "been", "but",   "by",

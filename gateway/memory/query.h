@@ -1,4 +1,4 @@
-/* Makes an FTS5 query of a question, and one list of two ranked lists. Pure. */
+/* Makes an FTS5 query from a question, and merges two ranked lists into one. Pure. */
 #ifndef GW_MEMORY_QUERY_H
 #define GW_MEMORY_QUERY_H
 

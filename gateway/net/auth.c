@@ -23,12 +23,12 @@ static void digest_of(const char *text, size_t len, unsigned char digest[GW_DIGE
     }
 }
 
-/* The digits that a code with this beginning must have at its end. */
+/* Computes the digits that a code with this beginning must have at its end. */
 static void sign(const unsigned char key[GW_DIGEST_LEN], const char *code, char mac[SIGNED_LEN + 1]) {
     unsigned char bytes[EVP_MAX_MD_SIZE];
     unsigned len = 0;
     char text[16 + SIGNED_LEN];
-    memcpy(text, "fm-gateway code ", 16); /* so that the HMAC is of no use elsewhere */
+    memcpy(text, "fm-gateway code ", 16); /* so that the HMAC is valid for nothing else */
     memcpy(text + 16, code, SIGNED_LEN);
     if (!HMAC(EVP_sha256(), key, GW_DIGEST_LEN, (const unsigned char *)text, sizeof text, bytes, &len)) {
         abort();

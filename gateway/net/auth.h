@@ -1,7 +1,7 @@
 /*
  * Checks logins, by the token or by a one-time code that was made with it. A comparison takes the same time wherever
- * the two differ. After GW_FAILURES_MAX failures within a minute, all logins are refused, from wherever they come,
- * until the minute is over. Pure except for the random bytes of a code; one thread at a time.
+ * the two secrets differ. After GW_FAILURES_MAX failures within a minute, all logins are refused, from wherever they
+ * come, until the minute is over. Pure except for the random bytes of a code; one thread at a time.
  */
 #ifndef GW_NET_AUTH_H
 #define GW_NET_AUTH_H
@@ -36,14 +36,16 @@ struct gw_auth {
 /* Starts without failures. Codes made before `now_ms` are refused, because it is not known which of them were used. */
 void gw_auth_init(struct gw_auth *auth, const char *token, size_t len, int64_t now_ms);
 
-/* Sets another token: codes of the old one are invalid from now on. The count of failures stays. */
+/* Sets another token. Codes of the old token are invalid from now on. The count of failures stays. */
 void gw_auth_set_token(struct gw_auth *auth, const char *token, size_t len);
 
-/* Whether this is the token. Counts a failure; `now_ms` is fm_now_ms(). */
+/* Whether this is the token. If not, a failure is counted. `now_ms` is fm_now_ms(). */
 FM_MUST_USE enum gw_login gw_auth_check(struct gw_auth *auth, const char *token, size_t len, int64_t now_ms);
 
-/* Whether this is a code that was not used yet, and was made since gw_auth_init. Counts a failure; on success the code
- * is used. */
+/*
+ * Whether this is a code that was not used yet, and was made since gw_auth_init. If not, a failure is counted; on
+ * success the code counts as used.
+ */
 FM_MUST_USE enum gw_login gw_auth_check_code(struct gw_auth *auth, const char *code, size_t len, int64_t now_ms);
 
 /*

@@ -1,9 +1,9 @@
 /*
  * Connections. Each has a deadline until it is logged in, and a limit of bytes that wait in either direction.
  *
- * A connection is freed only after libuv has closed both of its handles, so a function here may end it and go on: it
- * checks `state` after each call that may have done that. Its peer leaves rpc's list when it is freed, never while rpc
- * walks the list.
+ * A connection is freed only after libuv has closed both of its handles, so a function here may end a connection and
+ * continue: it checks `state` after each call that may have ended it. The peer leaves rpc's list when the connection is
+ * freed, never while rpc walks the list.
  */
 #include "net/conn.h"
 
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OUT_MAX (2 * GW_MESSAGE_BYTES + 65536u) /* the longest answer alone, or smaller ones of that size together */
+#define OUT_MAX (2 * GW_MESSAGE_BYTES + 65536u) /* room for the longest answer, or for several smaller ones */
 
 static bool is_stranger(const struct gw_conn *conn) {
     return !conn->peer.logged_in;
@@ -121,7 +121,10 @@ static void flush(struct gw_conn *conn) {
     resume(conn);
 }
 
-/* Ends the connection once what waits has been sent. `ms`: how long that and the other side's end may take. */
+/*
+ * Ends the connection once what waits has been sent. `ms`: how long the sending and the other side's end may take
+ * together.
+ */
 static void end_connection(struct gw_conn *conn, uint64_t ms) {
     if (conn->state == GW_CONN_GONE) {
         return;
@@ -135,7 +138,7 @@ static size_t waiting(const struct gw_conn *conn) {
     return conn->out.len + conn->sending.len;
 }
 
-/* A frame or a part of one, from gw_websocket. */
+/* Takes a frame, or a part of one, from gw_websocket. */
 static bool queue_frame(void *context, const uint8_t *data, size_t len) {
     struct gw_conn *conn = context;
     fm_buf_append(&conn->out, data, len);
@@ -256,7 +259,7 @@ static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf) {
     }
 }
 
-/* Reads on, once the other side has taken enough. */
+/* Continues to read, once the other side has taken enough. */
 static void resume(struct gw_conn *conn) {
     if (conn->paused && (conn->state == GW_CONN_ENDING || waiting(conn) <= GW_PAUSE_BYTES / 4)) {
         conn->paused = false;

@@ -36,16 +36,16 @@ struct gw_conn {
 /* A connection waits at the listener: takes it, or refuses it if there are too many. */
 void gw_conn_accept(struct gw_server *server);
 
-/* A text message of a WebSocket. login.c */
+/* Handles a text message of a WebSocket (login.c). */
 void gw_login_message(void *context, const char *text, size_t len);
 
-/* Sends a text frame. A socket that does not take what is sent to it is closed. */
+/* Sends a text frame. If too much waits to be sent, the socket is closed. */
 void gw_conn_send(struct gw_peer *peer, const char *text, size_t len);
 
 /* Closes a WebSocket. */
 void gw_conn_close(struct gw_conn *conn, enum gw_close code, const char *reason);
 
-/* The socket is logged in from now on: its deadline ends, and it may send longer messages. */
+/* Marks the socket as logged in: its deadline ends, and it may send longer messages. */
 void gw_conn_logged_in(struct gw_conn *conn);
 
 /* Closes the connection without sending anything. */

@@ -30,7 +30,7 @@ struct gw_files {
 /*
  * Reads the folder and its subfolders. Left out are links, names that begin with a dot or have other characters than
  * letters, digits and "-_.", and types of files that no page has. May block on the disk. FM_UNAVAILABLE names what
- * can't be read, FM_OVERLOADED what is too much; `files` is empty then.
+ * can't be read, FM_OVERLOADED which limit is exceeded; `files` is empty then.
  */
 FM_MUST_USE enum fm_code gw_files_load(struct gw_files *files, const char *folder, struct fm_error *error);
 void gw_files_free(struct gw_files *files);

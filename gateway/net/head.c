@@ -1,9 +1,9 @@
 /*
- * The policy of request heads. llhttp (strict, which is its default) finds the lines; this file decides what they may
- * say. A header that the policy knows may occur only once.
+ * The policy of request heads. llhttp (strict, which is its default) finds the lines; this file decides which of them
+ * are allowed. A header that the policy knows may occur only once.
  *
- * A page of another site that resolves its name to 127.0.0.1 sends its own name as Host; one that opens a WebSocket
- * sends its own Origin. Both are refused here, and nothing that the gateway sends allows another origin to read it.
+ * A page of another site may resolve its name to 127.0.0.1, but it sends that name as Host. A page that opens a
+ * WebSocket sends its own Origin. Both are refused here, and no answer of the gateway allows another origin to read it.
  */
 #include "net/head.h"
 

@@ -1,6 +1,6 @@
 /*
- * Which requests the gateway accepts: one Host, which is ours; an Origin that is ours, or none; GET or HEAD without a
- * body; a path without a query. Anything else is refused before any work is done for it. Pure.
+ * Which requests the gateway accepts. They have one Host, which is ours, and our Origin or none. They are GET or HEAD
+ * without a body, and their path has no query. Anything else is refused before any work is done for it. Pure.
  */
 #ifndef GW_NET_HEAD_H
 #define GW_NET_HEAD_H
@@ -14,7 +14,7 @@
 #define GW_HEAD_MAX          8192u /* bytes of a request head, with the empty line at its end */
 #define GW_HEADERS_MAX       64u
 #define GW_PATH_LEN_MAX      1024u
-#define GW_DEV_PORT          5173 /* of Vite's server, whose pages may connect with --dev */
+#define GW_DEV_PORT          5173 /* the port of Vite's server, whose pages may connect with --dev */
 #define GW_WEBSOCKET_KEY_LEN 24u  /* 16 bytes in base64: RFC 6455, 4.1 */
 
 struct gw_head_policy {

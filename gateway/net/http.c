@@ -1,6 +1,6 @@
 /*
  * HTTP answers. Each has headers that limit what a page can do: scripts, styles and connections come only from the
- * gateway, no page can frame it, types are not guessed, and other sites get no referrer.
+ * gateway, no page can frame it, browsers do not guess types, and other sites get no referrer.
  */
 #include "net/http.h"
 

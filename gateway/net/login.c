@@ -1,6 +1,6 @@
 /*
- * Handles the messages of a WebSocket. Before the login, only health.check is answered, and anything else than that or
- * a valid auth frame closes the socket. After the login, a wrong frame is answered with its error, and the socket stays
+ * Handles the messages of a WebSocket. Before the login, only health.check and a valid auth frame are accepted;
+ * anything else closes the socket. After the login, a wrong frame is answered with its error, and the socket stays
  * open.
  */
 #include "net/conn.h"

@@ -1,4 +1,4 @@
-/* The listener. It is bound to a loopback address, whatever its caller asks for. */
+/* The listener. It is bound only to a loopback address, whatever its caller asks for. */
 #include "net/server.h"
 
 #include "net/conn.h"

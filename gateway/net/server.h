@@ -1,6 +1,7 @@
 /*
- * The gateway's server. Its sockets come from this machine; each is a request for a file, or a WebSocket with frames.
- * The server runs on the loop that it is given and never blocks. Call its functions only on the loop's thread.
+ * The gateway's server. Its sockets come from this machine; each one carries a request for a file, or is a WebSocket
+ * with frames. The server runs on the loop that it is given and never blocks. Call its functions only on the loop's
+ * thread.
  */
 #ifndef GW_NET_SERVER_H
 #define GW_NET_SERVER_H
@@ -18,9 +19,9 @@
 #define GW_HEAD_MS       5000       /* until the request head is there */
 #define GW_LOGIN_MS      5000       /* until the auth frame is there */
 #define GW_ANSWER_MS     10000      /* until the client has read an HTTP answer */
-#define GW_LINGER_MS     2000       /* for the other side to close, after a close frame or an answer */
+#define GW_LINGER_MS     2000       /* how long the other side has to close after a close frame or an answer */
 #define GW_STRANGER_MAX  4096u      /* bytes of frames before the login, all together */
-#define GW_MESSAGE_BYTES (8u << 20) /* of a frame after the login; also of what waits to be sent */
+#define GW_MESSAGE_BYTES (8u << 20) /* bytes of a frame after the login, and of what waits to be sent */
 #define GW_PAUSE_BYTES   (1u << 20) /* if more waits to be sent, nothing is read from that socket */
 #define GW_BACKLOG       128
 
@@ -51,12 +52,12 @@ struct gw_server {
  */
 FM_MUST_USE enum fm_code gw_server_start(struct gw_server *server, const char *host, int port, struct fm_error *error);
 
-/* The token has changed (`server->auth` has it): closes all sockets that are logged in, with GW_CLOSE_POLICY. */
+/* Call it when `server->auth` has a new token. Closes all sockets that are logged in, with GW_CLOSE_POLICY. */
 void gw_server_set_token(struct gw_server *server, const char *token);
 
 /*
  * Stops listening, and closes all sockets with GW_CLOSE_GOING_AWAY; those that don't answer are gone after
- * GW_LINGER_MS. The loop has no handle of the server's after that.
+ * GW_LINGER_MS. After that, the server has no handle in the loop.
  */
 void gw_server_stop(struct gw_server *server);
 

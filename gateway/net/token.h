@@ -4,11 +4,11 @@
 
 #include "base/error.h"
 
-#define GW_TOKEN_DIGITS 64 /* of a token that this file makes: 256 random bits */
+#define GW_TOKEN_DIGITS 64 /* digits of a token that is made here: 256 random bits */
 
 /*
- * Reads the token from the file `path`; `*token` is memory of base/secret.h, and belongs to the caller. With `make`, a
- * missing file is created, with a new token. FM_UNAVAILABLE or FM_INVALID_REQUEST name the file.
+ * Reads the token from the file `path`; `*token` is memory of base/secret.h, which the caller frees. With `make`, a
+ * missing file is created with a new token. FM_UNAVAILABLE and FM_INVALID_REQUEST name the file.
  */
 FM_MUST_USE enum fm_code gw_token_read(const char *path, bool make, char **token, struct fm_error *error);
 

@@ -1,6 +1,6 @@
 /*
- * WebSocket frames by wslay. Only text messages are taken. However a message is cut into frames, it is never longer
- * than the limit.
+ * WebSocket frames by wslay. Only text messages are taken. A message is never longer than the limit, in however many
+ * frames it comes.
  */
 #include "net/websocket.h"
 
@@ -87,7 +87,7 @@ bool gw_websocket_feed(struct gw_websocket *socket, const uint8_t *data, size_t 
     socket->in_len = len;
     int fault = socket->closing ? 0 : wslay_event_recv(socket->wslay);
     socket->in_len = 0;
-    if (fault && !socket->closing) { /* a fault in a frame's head: wslay would say nothing, or close without a code */
+    if (fault && !socket->closing) { /* a fault in a frame's head: wslay may send nothing, or a close without a code */
         static const uint8_t frame[] = {0x80 | WSLAY_CONNECTION_CLOSE, 2, GW_CLOSE_PROTOCOL >> 8,
                                         GW_CLOSE_PROTOCOL & 255};
         socket->closing = true;

@@ -1,5 +1,5 @@
 /*
- * The frames of one WebSocket: bytes in, messages and bytes out. Pure except for its callbacks; one thread at a time.
+ * The frames of one WebSocket: bytes in, messages and bytes out. Pure except for the callbacks; one thread at a time.
  */
 #ifndef GW_NET_WEBSOCKET_H
 #define GW_NET_WEBSOCKET_H
@@ -34,11 +34,11 @@ struct gw_websocket {
     void *context;
     /* A text message. `text` is valid during the call. */
     void (*message)(void *context, const char *text, size_t len);
-    /* Bytes for the other side, to be kept or sent. False: there is no room. */
+    /* Takes bytes for the other side, to keep or send them. False: there is no room. */
     bool (*write)(void *context, const uint8_t *data, size_t len);
 };
 
-/* False: out of memory. The caller has set `context`, `message` and `write`. */
+/* Initialises the socket. The caller has set `context`, `message` and `write`. False: out of memory. */
 FM_MUST_USE bool gw_websocket_init(struct gw_websocket *socket, size_t message_max);
 void gw_websocket_free(struct gw_websocket *socket);
 
@@ -51,7 +51,7 @@ void gw_websocket_limit(struct gw_websocket *socket, size_t message_max);
  */
 FM_MUST_USE bool gw_websocket_feed(struct gw_websocket *socket, const uint8_t *data, size_t len);
 
-/* Writes a text message. False: there is no room, or no memory. Nothing happens after a close. */
+/* Writes a text message. False: there is no room, or no memory. Does nothing after a close frame. */
 FM_MUST_USE bool gw_websocket_send(struct gw_websocket *socket, const char *text, size_t len);
 
 /* Writes a close frame, unless there was one. The reason has 123 bytes at most. */

@@ -1,4 +1,4 @@
-/* A table: the first row that fits an error says what to do about it. */
+/* A table of advice: the first row that fits an error is used. */
 #include "providers/advice.h"
 #include "base/utf8.h"
 #include "providers/remote.h"

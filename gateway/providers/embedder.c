@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define REQUEST_MAX (8u << 20)
-#define IDLE_MS     "300000" /* after this time without a text the model is unloaded */
+#define IDLE_MS     "300000" /* the model is unloaded after this time without a text */
 
 struct gw_embedder_state {
     struct gw_link *link;

@@ -19,7 +19,7 @@ struct gw_embedder_options {
     const char *model;      /* the name in requests; NULL: none, so the folder's only one */
 };
 
-/* Starts no helper before the first text. NULL: out of memory. */
+/* Makes an embedder. Its helper starts only with the first text. NULL: out of memory. */
 FM_MUST_USE struct gw_embedder_state *gw_embedder_new(const struct gw_embedder_options *options);
 
 /* For gw_memory_options. */

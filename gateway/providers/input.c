@@ -1,6 +1,6 @@
 /*
  * Each tool call is written with its result, in the order of the calls. A call without a result is left out, because no
- * model accepts it.
+ * model accepts such a call.
  */
 #include "providers/input.h"
 #include "protocol/json_tree.h"
@@ -83,7 +83,7 @@ static void append_mention(struct json_object *attachment, bool shown, struct fm
     fm_buf_append_str(text, line);
 }
 
-/* Appends a command's exit code: without it, `true` and `false` would look the same. */
+/* Appends a command's exit code: without the code, the results of `true` and `false` would look the same. */
 static void append_exit_code(struct json_object *result, struct fm_buf *text) {
     struct json_object *value;
     if (!json_object_object_get_ex(result, "exitCode", &value)) {
@@ -145,7 +145,7 @@ static void write_part(const char *text, struct fm_json_writer *w) {
     fm_json_object_end(w);
 }
 
-/* Writes those of a result's images that the input has, each as a message. */
+/* Writes the result's images that the input has, each as a message. */
 static void write_images(struct json_object *result, const struct gw_input_images *images, struct fm_json_writer *w) {
     struct json_object *list = attachments_of(result);
     for (size_t i = 0; list && i < json_object_array_length(list); i++) {
@@ -243,7 +243,7 @@ static bool is_read(const struct gw_story_run *run, const char *run_id) {
     return run->user && (strcmp(run->id, run_id) == 0 || (run->ended && has_answer(run)));
 }
 
-/* How many runs the story has up to this run, itself included. */
+/* How many runs the story has up to this run, including this run. */
 static size_t count_up_to(const struct gw_story *story, const char *run_id) {
     size_t count = 0;
     while (count < story->count && strcmp(story->runs[count].id, run_id) != 0) {
@@ -252,7 +252,7 @@ static size_t count_up_to(const struct gw_story *story, const char *run_id) {
     return count < story->count ? count + 1 : count;
 }
 
-/* Takes the images of a tool's result, the last image first. False: there is no room for more. */
+/* Takes the images of a tool's result, the last one first. False: there is no room for more images. */
 static bool take_images(struct json_object *result, int64_t *room, struct gw_input_images *images) {
     struct json_object *list = attachments_of(result);
     for (size_t i = list ? json_object_array_length(list) : 0; i > 0; i--) {
@@ -299,7 +299,7 @@ void gw_input_write(const struct gw_story *story, const char *run_id, const stru
                 write_step(run, run->parts[at], is_of(run->parts[at], model), images, w);
             }
         }
-        const char *rest = has_step(run) ? "partial" : "content"; /* the text that no step has */
+        const char *rest = has_step(run) ? "partial" : "content"; /* the text that belongs to no step */
         write_text("assistant", run->answer ? json_object_object_get(run->answer, rest) : NULL, w);
     }
     fm_json_array_end(w);

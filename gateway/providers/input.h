@@ -6,14 +6,14 @@
 #include "protocol/json_writer.h"
 #include "sessions/story.h"
 
-#define GW_INPUT_IMAGES_MAX      4u       /* of a request: the newest ones */
+#define GW_INPUT_IMAGES_MAX      4u       /* images of a request, the newest ones */
 #define GW_INPUT_IMAGE_BYTES_MAX 2097152u /* of all images together, before base64: a request has GW_TURN_BYTES_MAX */
 
 /* An image that a tool brought. */
 struct gw_input_image {
     const char *blob_id; /* blob_id and mime_type point into the story's records */
     const char *mime_type;
-    const char *data; /* base64, the caller's, not NUL-terminated; NULL: it can't be had, and is only mentioned */
+    const char *data; /* base64, owned by the caller, not NUL-terminated; NULL: the image is only mentioned */
     size_t len;
 };
 
@@ -23,17 +23,17 @@ struct gw_input_images {
 };
 
 /*
- * Finds the images that the input up to the run `run_id` is to have; the caller then brings their data. Images that a
- * model can't take, older ones, and those that are too large are only mentioned.
+ * Finds the images of the input up to the run `run_id`; the caller then loads their data. Images that a model can't
+ * take, older images, and images that are too large are only mentioned.
  */
 void gw_input_find_images(const struct gw_story *story, const char *run_id, struct gw_input_images *images);
 
 /*
  * Writes the array of items up to the run `run_id`, which is open. Runs that gave no answer and runs that wait are left
- * out. What the same model said before goes back unchanged, with the parts that only it can read; of another model's
- * turns, only texts and calls are kept. Images come after the results that they belong to, in a user message, because a
- * tool's result can't have images. Attachments that are not there are mentioned in the result's text; the text of a
- * command's result ends with its exit code.
+ * out. What the same model said before goes back unchanged, with the parts that only this model can read. From turns of
+ * another model, only texts and calls are kept. Images come after the results that they belong to, in a user message,
+ * because a tool's result can't have images. Attachments that are not there are mentioned in the result's text; the
+ * text of a command's result ends with its exit code.
  */
 void gw_input_write(const struct gw_story *story, const char *run_id, const struct gw_model_ref *model,
                     const struct gw_input_images *images, struct fm_json_writer *w);

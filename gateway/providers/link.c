@@ -1,7 +1,7 @@
 /*
- * Before each round of the loop (`prepare`), the client says what it waits for. When one of these things happens, it
- * does its work. The loop waits on duplicates of the client's descriptors: the client may close its own ones at any
- * moment, and the same number may then be another file.
+ * Before each round of the loop (`prepare`), the client says what it waits for. When one of these things happens, the
+ * client does its work. The loop waits on duplicates of the client's descriptors: the client may close its own ones at
+ * any moment, and the same number may then be another file.
  */
 #include "providers/link.h"
 #include "base/log.h"
@@ -29,8 +29,8 @@ struct gw_link {
     uv_timer_t timer;
     uv_timer_t pulse;
     int64_t pulse_ms;
-    bool asked;      /* the helper, for a sign of life that has not come */
-    unsigned missed; /* how often in a row it did not come */
+    bool asked;      /* the helper was asked for a sign of life that has not come yet */
+    unsigned missed; /* how many signs of life in a row did not come */
     struct fm_lines log;
     struct watch *watches;
     pid_t pid; /* the process of the helper that the watches belong to */
@@ -87,7 +87,7 @@ static void on_pulse(uv_timer_t *timer) {
     struct fm_error error;
     char why[160];
     if (fm_client_state_get(link->client) != FM_CLIENT_READY) {
-        return; /* the helper's start and end have limits of their own */
+        return; /* the helper's start and end have their own time limits */
     }
     if (!link->asked) {
         link->asked = fm_client_call(link->client, "health.ping", NULL, 0, &handler, NULL, &error) == FM_OK;
@@ -99,7 +99,7 @@ static void on_pulse(uv_timer_t *timer) {
     }
 }
 
-/* Asks only while other calls are open: an idle gateway sleeps. */
+/* Asks for signs of life only while other calls are open, so that an idle gateway sleeps. */
 static void keep_pulse(struct gw_link *link) {
     bool waits = fm_client_open_calls(link->client) > (link->asked ? 1 : 0);
     if (!waits) {
@@ -127,7 +127,7 @@ static void drop_watch(struct watch **at) {
 static void on_ready(uv_poll_t *poll, int status, int events) {
     struct watch *watch = poll->data;
     (void)events;
-    if (status != 0) { /* the loop has stopped the watch, as it does when the other end of a pipe is gone */
+    if (status != 0) { /* the loop stops the watch when the other end of a pipe is gone */
         watch->events = 0;
     }
     fm_client_process(watch->link->client);
@@ -146,7 +146,7 @@ static void add_watch(struct gw_link *link, const struct fm_waited *wanted) {
             close(fd);
         }
         free(watch);
-        uv_timer_start(&link->timer, on_time, 50, 0); /* then the watches are tried again */
+        uv_timer_start(&link->timer, on_time, 50, 0); /* tries again after 50 ms */
         return;
     }
     watch->poll.data = watch;

@@ -16,7 +16,7 @@
 
 /*
  * Limits of a turn, as `fm` of the request (PROTOCOL.md, Limits). The helper's defaults are for programs. Here a person
- * sees what happens and can stop it, but a long prompt on a slow machine, or a model that thinks, is silent for
+ * sees what happens and can stop it, but a long prompt on a slow machine, or a model that thinks, may be silent for
  * minutes.
  */
 #define QUEUE_MS       600000
@@ -162,7 +162,7 @@ static struct gw_usage usage_of(struct json_object *response) {
 }
 
 static void fail_turn(const struct gw_turn *turn, const struct gw_usage *usage, struct fm_error *error) {
-    if (turn->aborted) { /* however it ended, the user asked for a stop */
+    if (turn->aborted) { /* whatever the helper reports, the user asked for a stop */
         (void)fm_fail(error, FM_CANCELLED, "stopped");
     }
     gw_advise(&turn->model, error);
@@ -177,8 +177,8 @@ static void turn_free(struct gw_turn *turn) {
 }
 
 /*
- * Asks once more, without images, if the model can't see them: the helper refuses images before anything else happens
- * (PROTOCOL.md, Images), and so do servers.
+ * Asks once more, without images, if the model can't see them. That is safe, because the helper and the servers refuse
+ * images before anything else happens (PROTOCOL.md, Images).
  */
 static bool ask_blind(struct gw_turn *turn, const struct fm_client_reply *reply) {
     const struct fm_client_handler handler = {turn, on_event, on_settled};
@@ -225,7 +225,7 @@ static void write_fm(struct fm_json_writer *w) {
     fm_json_object_end(w);
 }
 
-/* `blind`: without images. False: `blind`, and there are no images. */
+/* `blind`: without images. False: `blind` is true, but the input has no images. */
 static bool write_params(const struct gw_turn_request *request, bool blind, struct fm_buf *params) {
     struct fm_json_writer w = fm_json_writer_on(params);
     bool local = request->model->provider == GW_PROVIDER_LOCAL;

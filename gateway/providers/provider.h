@@ -1,8 +1,8 @@
 /*
- * Models. A turn goes to the model that an agent names, and returns text, tool calls and an end. Each provider has a
- * helper of its own, `fm-proxy` (protocol/client): "local" with the engines of this machine, "openai" and "anthropic"
- * with the engine `remote`, which knows their dialects. The first turn of a helper starts it. A key reaches only its
- * own helper, by the environment.
+ * Models. A turn goes to the model that an agent names, and returns text, tool calls and an end. Each provider has its
+ * own helper, `fm-proxy` (protocol/client): "local" with the engines of this machine, "openai" and "anthropic" with the
+ * engine `remote`, which knows their dialects. The first turn of a helper starts it. A key reaches only its own helper,
+ * by the environment.
  *
  * Loop thread. Only gw_providers_free blocks. Callbacks come later, never from within a function here.
  */
@@ -15,7 +15,7 @@
 #include <uv.h>
 
 #define GW_PROVIDER_COUNT 3
-#define GW_TURN_BYTES_MAX (8u << 20) /* of a request; a frame of the helper may have more (PROTOCOL.md) */
+#define GW_TURN_BYTES_MAX (8u << 20) /* bytes of a request; a frame of the helper may have more (PROTOCOL.md) */
 
 struct gw_providers;
 struct gw_turn;
@@ -28,7 +28,7 @@ struct gw_providers_options {
     const char *const *arguments; /* of the local helper, such as "--models-dir", FOLDER; NULL-terminated; NULL: none */
     const char *openai_key;       /* NULL: not set */
     const char *anthropic_key;
-    const char *openai_url;    /* as OPENAI_BASE_URL has it; NULL or "": OpenAI's own */
+    const char *openai_url;    /* in the form of the variable OPENAI_BASE_URL; NULL or "": OpenAI's own */
     const char *anthropic_url; /* in the form of the variable ANTHROPIC_BASE_URL */
     int64_t pulse_ms;          /* see link.h; 0: its default */
 };
@@ -49,23 +49,23 @@ struct gw_usage {
     int64_t cached_tokens; /* of the input */
 };
 
-/* What a turn reports. Exactly one of `final` and `failed` comes, once, and nothing comes after it. */
+/* What a turn reports. Exactly one of `final` and `failed` is called, once, and no other callback comes after it. */
 struct gw_turn_observer {
     void *context;
     void (*delta)(void *context, const char *text, size_t len);
     /*
-     * The model has ended its turn. `items` (borrowed) is what it said: messages, function_call items, and other items
-     * that have to go back to it unchanged in the next turn. `cut`: a limit ended the answer.
+     * The model has ended its turn. `items` (borrowed) has its output: messages, function_call items, and other items
+     * that have to go back to the model unchanged in the next turn. `cut`: a limit ended the answer.
      */
     void (*final)(void *context, struct json_object *items, const struct gw_usage *usage, bool cut);
     /*
      * `error` has a sentence for people: why, and what to do. FM_CANCELLED: gw_turn_abort was called, and the engine
-     * has stopped. What came before is not taken back.
+     * has stopped. Output that came before stays valid.
      */
     void (*failed)(void *context, const struct fm_error *error, const struct gw_usage *usage);
 };
 
-/* Starts no helper. NULL: out of memory. */
+/* Makes the providers. Starts no helper yet. NULL: out of memory. */
 FM_MUST_USE struct gw_providers *gw_providers_new(const struct gw_providers_options *options);
 
 /*

@@ -1,4 +1,4 @@
-/* A helper for a server elsewhere: its configuration is in one variable, and the key in another. */
+/* Makes a helper for a remote server: its configuration is in one variable, and the key in another. */
 #include "providers/remote.h"
 #include "protocol/json_writer.h"
 
@@ -6,13 +6,13 @@
 #include <string.h>
 
 #define CONFIG_MAX 4096
-#define VARIABLE   "FM_GATEWAY_REMOTE" /* what the helper reads its configuration from */
+#define VARIABLE   "FM_GATEWAY_REMOTE" /* the variable from which the helper reads its configuration */
 
-/* How a remote provider is asked. */
+/* How requests reach a remote provider. */
 struct elsewhere {
     const char *dialect;
     const char *url;
-    const char *path; /* comes after the URL, unless that ends with it */
+    const char *path; /* appended to the URL, unless the URL ends with it */
     const char *key;  /* the environment variable with the key */
 };
 

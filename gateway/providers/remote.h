@@ -9,9 +9,10 @@
 const char *gw_remote_key_name(enum gw_provider provider);
 
 /*
- * A helper with the engine `remote` for the provider. The key reaches it by the environment. `url` is the part before
- * "/responses", as OPENAI_BASE_URL has it, or before "/v1/messages", as ANTHROPIC_BASE_URL has it (a "/v1" at its end
- * is fine); NULL or "": the provider's own. `pulse_ms` as for gw_link_new. NULL: out of memory.
+ * Makes a helper with the engine `remote` for the provider. The helper gets the key by the environment. `url` is the
+ * part before "/responses", in the form of OPENAI_BASE_URL, or before "/v1/messages", in the form of ANTHROPIC_BASE_URL
+ * (a "/v1" at its end is fine); NULL or "": the provider's own. `pulse_ms` means the same as in gw_link_new. NULL: out
+ * of memory.
  */
 FM_MUST_USE struct gw_link *gw_remote_link(uv_loop_t *loop, const char *helper, enum gw_provider provider,
                                            const char *key, const char *url, int64_t pulse_ms);

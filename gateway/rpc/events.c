@@ -1,4 +1,4 @@
-/* Events: written once, sent to each peer that is logged in, in the order of their numbers. */
+/* Events. Each one is written once, and sent to each peer that is logged in, in the order of the numbers. */
 #include "rpc/rpc.h"
 
 struct fm_json_writer *gw_event_begin(struct gw_rpc *rpc, const char *name) {

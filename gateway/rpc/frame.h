@@ -1,5 +1,5 @@
 /*
- * A text message of a socket, read: {"id","method","params"}, or {"type":"auth",...}. Nothing else is a frame; a frame
+ * Reads a text message of a socket: {"id","method","params"}, or {"type":"auth",...}. Nothing else is a frame; a frame
  * has no other members. Pure; one thread at a time.
  */
 #ifndef GW_RPC_FRAME_H
@@ -36,7 +36,7 @@ struct gw_frame {
     const char *method;
     size_t method_len;
     struct json_object *params; /* NULL: none, or null */
-    const char *token;          /* of an auth frame: token or code, the other is NULL */
+    const char *token;          /* of an auth frame, which has a token or a code: the other one is NULL */
     size_t token_len;
     const char *one_time_code;
     size_t one_time_code_len;

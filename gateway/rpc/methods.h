@@ -1,7 +1,7 @@
 /*
  * The table of methods. Each has a row with its parameters, which are checked before a handler gets them. To add a
- * method: a value of enum gw_method, a row in methods.c, for a new parameter a field of struct gw_params; then
- * gw_app_set. Pure.
+ * method, add a value to enum gw_method, a row to methods.c, and a field to struct gw_params for each new parameter.
+ * Then set its handler with gw_app_set. Pure.
  */
 #ifndef GW_RPC_METHODS_H
 #define GW_RPC_METHODS_H
@@ -37,7 +37,7 @@ enum gw_method {
 #define GW_SEARCH_MAX      200              /* results of sessions.search */
 #define GW_QUERY_MAX       1000u            /* bytes */
 #define GW_NEW_TITLE_MAX   800u             /* bytes: 200 characters */
-#define GW_SEQ_MAX         9007199254740991 /* 2^53 - 1: what a page can hold (ECMA-262, 21.1.2.6) */
+#define GW_SEQ_MAX         9007199254740991 /* 2^53 - 1: the greatest integer of a page (ECMA-262, 21.1.2.6) */
 
 /* A string; NULL: the caller did not send it. It has no NUL before its end, except a message, whose length is `len`. */
 struct gw_text {
@@ -65,7 +65,7 @@ struct gw_params {
 enum gw_param_kind {
     GW_PARAM_NAME, /* 1 to `max` bytes without control characters */
     GW_PARAM_KEY,  /* a sessionKey: it may become the name of a file */
-    GW_PARAM_TEXT, /* up to `max` bytes of any text; 1 at least where it is required */
+    GW_PARAM_TEXT, /* up to `max` bytes of any text; at least 1 if it is required */
     GW_PARAM_INT,  /* 1 to `max` */
     GW_PARAM_SEQ,  /* 0 to `max` */
     GW_PARAM_BOOL,
@@ -89,7 +89,7 @@ struct gw_row {
 /* By enum gw_method. */
 extern const struct gw_row gw_rows[GW_METHOD_COUNT];
 
-/* The method of that name; GW_METHOD_COUNT: there is none. */
+/* Finds the method of that name; GW_METHOD_COUNT: there is none. */
 enum gw_method gw_method_find(const char *name, size_t len);
 
 /*

@@ -1,4 +1,4 @@
-/* Answers. gw_reply_end or gw_reply_fail settles a call and frees it: a second answer is a bug of the handler. */
+/* Answers. gw_reply_end or gw_reply_fail settles a call and frees it, so a second answer is a bug of the handler. */
 #include "rpc/reply.h"
 
 #include <stdarg.h>

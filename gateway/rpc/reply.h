@@ -7,7 +7,7 @@
 /* Adds a call to the peer's list; the id is copied. NULL: out of memory. */
 struct gw_reply *gw_reply_new(struct gw_peer *peer, const char *id, size_t id_len);
 
-/* Takes the call out of its peer's list: the peer is gone, and the answer will be dropped. */
+/* Removes the call from its peer's list, because the peer is gone. The answer will be dropped. */
 void gw_reply_orphan(struct gw_reply *call);
 
 /* Writes an error frame. `id` NULL: null. */

@@ -21,7 +21,7 @@ static void health_check(void *context, struct gw_reply *call, const struct gw_p
     gw_reply_end(call);
 }
 
-/* A number above all numbers of an earlier process: that one can't have sent 1,000 events in each millisecond. */
+/* A number above all numbers of an earlier process, because a process can't send 1,000 events in each millisecond. */
 static int64_t first_seq(void) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);

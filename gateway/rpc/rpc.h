@@ -3,7 +3,7 @@
  * sockets themselves belong to net/: here they are peers, to which text is sent.
  *
  * All of it runs on the loop thread and never blocks. A handler may answer before it returns or later; if the peer is
- * gone by then, the answer is dropped. A handler gets no peer, so nothing of it can keep one alive.
+ * gone by then, the answer is dropped. A handler gets no pointer to a peer, so no handler can keep a peer alive.
  */
 #ifndef GW_RPC_RPC_H
 #define GW_RPC_RPC_H
@@ -25,7 +25,7 @@ typedef void gw_handler(void *context, struct gw_reply *call, const struct gw_pa
 
 struct gw_rpc {
     struct {
-        gw_handler *handle; /* NULL: the part that does it is missing; answered with GW_UNAVAILABLE */
+        gw_handler *handle; /* NULL: its part is missing, so the answer is GW_UNAVAILABLE */
         void *context;
     } app[GW_METHOD_COUNT];
     struct gw_peer *peers; /* logged in or not */
@@ -36,11 +36,12 @@ struct gw_rpc {
     struct fm_json_writer writer;
 };
 
-/* What rpc needs of a socket: a member of net/'s own struct. rpc sets its fields, except `send` and `logged_in`. */
+/*
+ * What rpc needs to know of a socket. It is a member of net/'s own struct. rpc sets its fields, except `send` and
+ * `logged_in`.
+ */
 struct gw_peer {
-    /*
-     * Sends a whole frame; `text` stays the caller's. This may lead to the peer's removal later, never during the call.
-     */
+    /* Sends a whole frame; the caller keeps `text`. A failure may remove the peer later, never during the call. */
     void (*send)(struct gw_peer *peer, const char *text, size_t len);
     bool logged_in; /* set by net/ after the login */
     struct gw_reply *calls;
@@ -50,11 +51,11 @@ struct gw_peer {
     struct gw_peer **link;
 };
 
-/* health.check is there from the start. `rpc` must outlive peers and calls. */
+/* Initialises `rpc`, with a handler for health.check. `rpc` must outlive peers and calls. */
 void gw_rpc_init(struct gw_rpc *rpc);
 void gw_rpc_free(struct gw_rpc *rpc);
 
-/* Sets the handler of `method`. `context` is the handler's own. */
+/* Sets the handler of `method`. `context` is passed to the handler. */
 void gw_app_set(struct gw_rpc *rpc, enum gw_method method, gw_handler *handle, void *context);
 
 /* Adds the peer to rpc's list. It gets events once it is logged in. */
@@ -75,8 +76,8 @@ int64_t gw_rpc_uptime(const struct gw_rpc *rpc);
 /* ---- answers ---- */
 
 /*
- * The answer's writer: the handler writes one value, the result, then calls gw_reply_end. Do not call it after
- * gw_reply_fail.
+ * Returns the answer's writer: the handler writes one value, the result, then calls gw_reply_end. Do not call
+ * gw_reply_begin after gw_reply_fail.
  */
 struct fm_json_writer *gw_reply_begin(struct gw_reply *call);
 
@@ -92,30 +93,31 @@ void gw_reply_fail(struct gw_reply *call, enum gw_code code, const char *fmt, ..
 /* ---- events ---- */
 
 /*
- * Begins {"event":NAME,"data":{...}}: the caller writes the members of data, then calls gw_event_end. One at a time.
+ * Begins {"event":NAME,"data":{...}}: the caller writes the members of data, then calls gw_event_end. Only one event
+ * can be open at a time.
  */
 struct fm_json_writer *gw_event_begin(struct gw_rpc *rpc, const char *name);
 
 /*
  * Adds sessionKey (NULL: the event belongs to no session) and seq to data, and sends the event to all peers that are
- * logged in. Returns seq: higher for each event, also after a restart, unless the clock was set back; below 2^53. 0:
- * out of memory, or the event was too long, and nothing was sent.
+ * logged in. Returns seq, which is below 2^53. It rises with each event, also after a restart, unless the clock was set
+ * back. 0: out of memory, or the event was too long; nothing was sent.
  */
 int64_t gw_event_end(struct gw_rpc *rpc, const char *session_key);
 
 /*
  * Reserves the number of a later event, for a record that must be on the disk before the event is sent. It is at least
- * GW_SEQ_PROMISE above the last number, so that the events until then have lower numbers.
+ * GW_SEQ_PROMISE above the last number, so that all events before that event have lower numbers.
  */
 #define GW_SEQ_PROMISE 10000
 int64_t gw_event_promise(struct gw_rpc *rpc);
 
-/* Events have numbers above `seq` from now on. */
+/* Makes all later events have numbers above `seq`. */
 void gw_event_start_above(struct gw_rpc *rpc, int64_t seq);
 
 /*
- * As gw_event_end, for an event whose number was promised. If other events have passed that number, the event gets the
- * next number.
+ * Does the same as gw_event_end, but for an event with a reserved number. If other events have passed that number, the
+ * event gets the next number.
  */
 int64_t gw_event_end_as(struct gw_rpc *rpc, const char *session_key, int64_t promised);
 

@@ -97,7 +97,7 @@ bool gw_approval_answer(struct gw_approvals *approvals, const char *id, bool app
     if (!*link) {
         return false;
     }
-    if (now_ms >= (*link)->end_ms) { /* the timer is late, and so is the user's answer */
+    if (now_ms >= (*link)->end_ms) { /* the timer is late, but the time for the answer is up */
         settle_approval(approvals, link, GW_EXPIRED, "");
         return false;
     }

@@ -1,7 +1,7 @@
 /*
- * Approvals. A tool's call waits until the user has approved or denied exactly this call, until the time is up, or
- * until its run ends. Each approval is settled exactly once, by the first answer. Its id is random and never used
- * again, so a late or repeated answer finds nothing.
+ * Approvals. A tool call waits until the user has approved or denied exactly this call, or the time is up, or its run
+ * ends. Each approval is settled exactly once, by the first answer. Its id is random and never used again, so a late or
+ * repeated answer finds nothing.
  *
  * Pure except for random ids: the caller gives the time (fm_now_ms) and holds the timer. One thread, the loop's. The
  * callback comes from within the function that settles; it may open approvals, and settle others.
@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GW_APPROVALS_MAX   256u  /* open ones of all runs; a run has one at a time for each tool call of a step */
+#define GW_APPROVALS_MAX   256u  /* open approvals of all runs together */
 #define GW_APPROVAL_ID_LEN 36u   /* an UUID of version 4 (RFC 9562, section 5.4) */
 #define GW_RUN_ID_MAX      64u   /* bytes */
 #define GW_DENIAL_MAX      2000u /* bytes of the user's reason */
@@ -30,15 +30,15 @@ enum gw_verdict {
 struct gw_approvals;
 
 /*
- * Reports the outcome, once for each approval that was opened. `reason`: the user's with GW_DENIED, valid during the
- * call; else "".
+ * Reports the outcome, once for each approval that was opened. `reason`: with GW_DENIED the user's reason, valid during
+ * the call; otherwise "".
  */
 typedef void gw_decided(void *context, const char *approval_id, enum gw_verdict verdict, const char *reason);
 
-/* `timeout_ms`: how long the user has. NULL: out of memory. The caller frees it. */
+/* Makes an empty list, which the caller frees. `timeout_ms`: how long the user has to answer. NULL: out of memory. */
 FM_MUST_USE struct gw_approvals *gw_approvals_new(int64_t timeout_ms);
 
-/* Withdraws all open approvals, which calls back. */
+/* Withdraws all open approvals, and calls back for each. */
 void gw_approvals_free(struct gw_approvals *approvals);
 
 /*
@@ -63,7 +63,7 @@ bool gw_approval_answer(struct gw_approvals *approvals, const char *id, bool app
  */
 int64_t gw_approvals_expire(struct gw_approvals *approvals, int64_t now_ms);
 
-/* The run has ended: withdraws its approvals. */
+/* Withdraws the approvals of a run, because it has ended. */
 void gw_approvals_withdraw(struct gw_approvals *approvals, const char *run_id);
 
 /* How many are open. */

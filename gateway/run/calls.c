@@ -1,6 +1,6 @@
 /*
- * The tool calls of one step, one after the other. Each is checked, shown to the user, approved, run and stored, and
- * only then reported to the model. A call that does not run has a result too, which says why.
+ * Runs the tool calls of one step, one after the other. Each call is checked, shown to the user, approved, run and
+ * stored; only then the model gets its result. A call that does not run has a result too, which says why not.
  *
  *     begin -> (approval) -> (audit) -> tool -> attachments -> result on the disk -> the next one
  */
@@ -74,7 +74,7 @@ static void write_result(struct gw_run *run) {
     gw_run_write(run, on_result_written);
 }
 
-/* The call does not run; its result says why. */
+/* The call does not run, and its result says why not. */
 static void settle_call(struct gw_run *run, const char *state, const char *output) {
     struct gw_part *part = gw_live_last(run);
     gw_tool_call_free(run->call);
@@ -227,7 +227,7 @@ static void on_progress(void *context, const char *message) {
     fm_buf_free(&text);
 }
 
-/* The audit has the call on the disk, or has failed. */
+/* The audit's record of the call is on the disk, or the audit has failed. */
 static void on_audited(void *context, const struct fm_error *error) {
     struct gw_run *run = context;
     run->writes--;
@@ -246,7 +246,7 @@ static void on_audited(void *context, const struct fm_error *error) {
     gw_tool_call_start(run->call, &observer);
 }
 
-/* The permission to run is on the disk. */
+/* The record of the permission to run is on the disk. */
 static void on_allowed(struct gw_run *run) {
     const struct gw_part *part = gw_live_last(run);
     const struct gw_audit_tool tool = {run->chat->key, run->id, part->call_id, part->tool_name};
@@ -315,7 +315,7 @@ void gw_calls_decided(void *context, const char *approval_id, enum gw_verdict ve
     };
     struct gw_run *run = context;
     run->phase = GW_PHASE_OTHER;
-    if (run->state == GW_RUN_ENDING) { /* gw_calls_leave: the disk has failed, and nothing more is written */
+    if (run->state == GW_RUN_ENDING) { /* after gw_calls_leave: the disk has failed, and nothing more is written */
         tell_resolved(run, rows[GW_WITHDRAWN].word);
         return;
     }
@@ -413,7 +413,10 @@ static bool begin_call(struct gw_run *run, struct json_object *item, bool requir
     return true;
 }
 
-/* A call that can't be run: an unknown tool, or a wrong input. The result says so, and the model may correct it. */
+/*
+ * The call can't be run: its tool is unknown, or its input is wrong. The result says so, and the model may correct the
+ * call.
+ */
 static void refuse_call(struct gw_run *run, struct json_object *item, const struct fm_error *error) {
     char output[sizeof error->detail + 16];
     snprintf(output, sizeof output, "Error: %s", error->detail); /* the detail begins with the member's name */

@@ -49,7 +49,7 @@ struct pending {
     char key[GW_SESSION_KEY_LEN + 1]; /* the key of the call's session; "": it has none yet */
 };
 
-/* NULL: out of memory, and the call is answered. */
+/* NULL: out of memory, and the call is answered with that error. */
 static struct pending *pend(struct gw_chats *chats, struct gw_reply *call, const char *key) {
     struct pending *pending = calloc(1, sizeof *pending);
     if (!pending) {
@@ -101,7 +101,7 @@ struct listing {
     struct fm_json_writer *w;
 };
 
-/* The latest sessions come first, so those that do not fit were last used long ago. */
+/* The latest sessions come first, so the sessions that do not fit are those that were not used for the longest time. */
 static bool list_session(void *context, const struct gw_session *session) {
     struct listing *listing = context;
     gw_tell_session(listing->chats, session, listing->w);
@@ -197,7 +197,7 @@ static void on_blob(void *context, const struct fm_error *error, const void *byt
     fm_json_object_begin(w);
     fm_json_key_str(w, "mimeType", png ? "image/png" : jpeg ? "image/jpeg" : "application/octet-stream");
     fm_json_key(w, "data");
-    fm_json_raw(w, "\"", 1); /* opens a value that is written in pieces */
+    fm_json_raw(w, "\"", 1); /* begins a value that is written in pieces */
     fm_base64_append(w->buf, bytes, len);
     fm_buf_append_char(w->buf, '"');
     fm_json_object_end(w);
@@ -346,7 +346,10 @@ static bool note_event(void *context, const struct gw_session *session) {
     return true;
 }
 
-/* A number above all events of earlier processes: from the clock, or from the transcripts if the clock was set back. */
+/*
+ * Returns a number above those of all events of earlier processes: from the clock, or from the transcripts if the clock
+ * was set back.
+ */
 static int64_t first_seq(const struct gw_sessions *sessions) {
     int64_t noted = 0;
     int64_t now = gw_wall_ms() * GW_EVENTS_A_MS;
@@ -403,7 +406,7 @@ void gw_chats_stop(struct gw_chats *chats, void (*stopped)(void *context), void 
     }
 }
 
-/* By now, the journal has called back for everything. */
+/* At this point, the journal has called back for everything. */
 static void on_closed(uv_handle_t *handle) {
     struct gw_chats *chats = handle->data;
     gw_runs_reap(chats);

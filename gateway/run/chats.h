@@ -1,7 +1,7 @@
 /*
- * The conversations in progress. Messages wait in their session's queue, and a session has one run at a time. A run is
- * turns of a model and calls of tools, until the model has nothing more to call. News of a run is written to the disk
- * first, then reported.
+ * The conversations in progress. Messages wait in their session's queue, and a session has one run at a time. A run
+ * consists of turns of a model and calls of tools, and ends when the model calls no more tools. Each event of a run is
+ * written to the disk first, then reported.
  *
  * Loop thread. Nothing blocks, except on the few small files of an agent and the file of rules. This part handles all
  * methods of the gateway except health.check (rpc/methods.c), and sends all events.
@@ -21,7 +21,7 @@
 
 struct gw_chats;
 
-/* Everything is borrowed for as long as the chats live; texts are copied. */
+/* The chats borrow all pointers for as long as they live; they copy texts. */
 struct gw_chats_options {
     uv_loop_t *loop;
     struct gw_rpc *rpc;
@@ -38,14 +38,14 @@ struct gw_chats_options {
     const char *rules;         /* path of rules.json */
 };
 
-/* Registers its methods. FM_UNAVAILABLE: the rules can't be read. */
+/* Makes the chats, and registers their methods. FM_UNAVAILABLE: the rules can't be read. */
 FM_MUST_USE enum fm_code gw_chats_new(const struct gw_chats_options *options, struct gw_chats **chats,
                                       struct fm_error *error);
 
-/* Aborts all runs and accepts no new ones. Calls `stopped` once none is left, perhaps during this call. */
+/* Aborts all runs and accepts no new ones. Calls `stopped` once no run is left, maybe during this call. */
 void gw_chats_stop(struct gw_chats *chats, void (*stopped)(void *context), void *context);
 
-/* Call it after `stopped`. The loop has to run once more after that. */
+/* Frees the chats. Call it after `stopped`. The loop has to run once more after that. */
 void gw_chats_free(struct gw_chats *chats);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * What the files of run/ share. Calls go down: chats.c, join.c, send.c, run.c, calls.c, reading.c, tell.c, live.c.
  *
- * A run is owned by its chat from its message on until its end is reported. `writes` counts its writes that the journal
+ * A chat owns a run from the run's message until its end is reported. `writes` counts the run's writes that the journal
  * has not finished. A run whose end is reported is freed once `writes` is 0.
  */
 #ifndef GW_RUN_INTERNAL_H
@@ -41,7 +41,7 @@ enum gw_run_state {
     GW_RUN_ENDING, /* the run's end is on its way to the disk */
 };
 
-/* What a run in progress waits for; each has its own way to end early. */
+/* What a run in progress waits for. Each phase has its own way to end early. */
 enum gw_run_phase {
     GW_PHASE_OTHER, /* the disk, or the memory: the next step checks `aborting` */
     GW_PHASE_TURN,
@@ -65,9 +65,9 @@ struct gw_run {
     bool cut;        /* the last turn was ended by a limit */
     bool over;       /* the run's end is reported; the run is freed after its last write */
     unsigned writes;
-    bool lost;                 /* a record of its message, or of its answer, is not on the disk */
+    bool lost;                 /* a record of its message or of its answer could not be written */
     int64_t event;             /* the number of the event that will report its end */
-    struct gw_reply *sends[4]; /* calls of chat.send with the run's requestKey that came while it is written */
+    struct gw_reply *sends[4]; /* calls of chat.send with the run's requestKey that came during the write */
     size_t send_count;
     struct gw_reply *aborts[4];
     size_t abort_count;
@@ -111,8 +111,8 @@ struct gw_chat {
     bool loaded; /* its transcript was read: `browsed` and `keys` are set */
     bool browsed;
     struct json_object *keys;        /* {requestKey: {"runId","message"}}: a hash of the message; owned */
-    struct gw_pending_send *pending; /* until it is loaded; the oldest first */
-    unsigned ends;                   /* runs that have ended: a reader of the transcript sees whether it missed one */
+    struct gw_pending_send *pending; /* messages that wait until the chat is loaded; the oldest first */
+    unsigned ends;                   /* how many runs have ended: shows a reader whether it missed one */
     struct gw_reply *deleter;
     bool deleting;
     bool removing; /* the journal is deleting the session */
@@ -127,7 +127,7 @@ struct gw_chats {
     struct gw_approvals *approvals;
     uv_timer_t expiry;
     uv_timer_t reaper;   /* frees dead runs when no function uses them any more */
-    struct gw_run *dead; /* over, with no write left */
+    struct gw_run *dead; /* runs that are over and have no write left */
     struct gw_chat *first;
     bool stopping;
     void (*stopped)(void *context);
@@ -156,7 +156,10 @@ void gw_tell_ok(struct gw_reply *call, bool ok);
 struct fm_json_writer *gw_tell_begin(struct gw_run *run, const char *event);
 int64_t gw_tell_end(struct gw_run *run);
 
-/* Appends a text, as the secrets filter leaves it, to `out`, which is NUL-terminated then. False: out of memory. */
+/*
+ * Appends a text to `out` after it went through the secrets filter. `out` is NUL-terminated afterwards. False: out of
+ * memory.
+ */
 FM_MUST_USE bool gw_tell_filtered(const struct gw_chats *chats, const char *text, size_t len, struct fm_buf *out);
 
 /* ---- live.c: the answer so far ---- */
@@ -173,7 +176,10 @@ struct gw_part *gw_live_last(const struct gw_run *run);
 /* Writes the array of parts. */
 void gw_live_write(const struct gw_run *run, struct fm_json_writer *w);
 
-/* Write members of a tool's part: callId, toolName, summary, details; and its outcome: output, exitCode, ... */
+/*
+ * Two functions that write members of a tool's part: callId, toolName, summary, details; and its outcome: output,
+ * exitCode, ...
+ */
 void gw_live_write_call(const struct gw_part *part, struct fm_json_writer *w);
 void gw_live_write_outcome(const struct gw_part *part, struct fm_json_writer *w);
 void gw_live_free(struct gw_run *run);
@@ -186,13 +192,13 @@ void gw_calls_run(struct gw_run *run);
 /* The input of the call that waits for approval: JSON. */
 const char *gw_calls_input(const struct gw_run *run);
 
-/* The user's answer to run->approval_id: see chats.c. */
+/* Takes the user's answer to run->approval_id; see chats.c. */
 void gw_calls_decided(void *context, const char *approval_id, enum gw_verdict verdict, const char *reason);
 
 /* Ends the current call early. */
 void gw_calls_abort(struct gw_run *run);
 
-/* The run ends: nothing of its calls is left open. */
+/* The run ends: closes what is open of its calls. */
 void gw_calls_leave(struct gw_run *run);
 
 /* ---- reading.c: what the model reads ---- */
@@ -200,7 +206,7 @@ void gw_calls_leave(struct gw_run *run);
 /*
  * Makes the items of the run's turn from its transcript's records (sessions/story.h), and reads their images from the
  * disk. `then` is called once, either at once or later. If the input is too long or memory ran out, `input` has failed.
- * The run is not freed before that. False: out of memory, and nothing calls back.
+ * The run is not freed before `then` is called. False: out of memory, and nothing calls back.
  */
 FM_MUST_USE bool gw_read_input(struct gw_run *run, const char *text, size_t len,
                                void (*then)(struct gw_run *run, const struct fm_buf *input));
@@ -214,38 +220,39 @@ void gw_run_begin(struct gw_run *run);
 void gw_run_abort(struct gw_run *run);
 
 /*
- * Ends the run: it has failed with this sentence, or was aborted (NULL, with run->aborting). Call it only when the run
+ * Ends a run that has failed with this sentence, or was aborted (NULL, with run->aborting). Call it only when the run
  * has no work in progress.
  */
 void gw_run_fail(struct gw_run *run, const char *message);
 
-/* All calls of the step have their results. */
+/* Continues the run: all calls of the step have their results. */
 void gw_run_calls_done(struct gw_run *run);
 
 /*
- * Write a record of the run: begin it, write its members, end it. `then` is called when it is on the disk; if it can't
- * get there, the run fails instead. If gw_run_record returns NULL, the run has failed already.
+ * Write a record of the run: gw_run_record begins it, the caller writes its members, and gw_run_write ends it. `then`
+ * is called when the record is on the disk; if it can't be written, the run fails instead. If gw_run_record returns
+ * NULL, the run has failed already.
  */
 struct fm_json_writer *gw_run_record(struct gw_run *run, enum gw_record_type type);
 void gw_run_write(struct gw_run *run, void (*then)(struct gw_run *run));
 
 /* ---- send.c: chats and their queues ---- */
 
-/* The chat of the session, made where there is none. NULL: out of memory. */
+/* Returns the chat of the session, which is made if there is none. NULL: out of memory. */
 struct gw_chat *gw_chat_of(struct gw_chats *chats, const char *key);
 struct gw_chat *gw_chat_find(const struct gw_chats *chats, const char *key);
 
-/* The open run of that id in any chat; NULL: there is none. */
+/* Finds the open run with that id in all chats; NULL: there is none. */
 struct gw_run *gw_run_find(const struct gw_chats *chats, const char *run_id);
 
 /* chat.send, sessions.delete. */
 void gw_send(void *context, struct gw_reply *call, const struct gw_params *params);
 void gw_delete(void *context, struct gw_reply *call, const struct gw_params *params);
 
-/* The end of the run is reported: it leaves its chat, and the next one begins. */
+/* Removes a run from its chat after its end is reported, and begins the next run. */
 void gw_run_leave(struct gw_run *run);
 
-/* Frees a run that is over, once nothing of it is left: in a later round of the loop. */
+/* Frees a run that is over, in a later round of the loop, once no write of it is left. */
 void gw_run_free(struct gw_run *run);
 void gw_runs_reap(struct gw_chats *chats);
 
@@ -256,7 +263,7 @@ void gw_join_subscribe(void *context, struct gw_reply *call, const struct gw_par
 void gw_join_get(void *context, struct gw_reply *call, const struct gw_params *params);
 void gw_join_history(void *context, struct gw_reply *call, const struct gw_params *params);
 
-/* sessions.search: all transcripts, one after the other (search.c). */
+/* sessions.search: searches all transcripts, one after the other (search.c). */
 void gw_join_search(void *context, struct gw_reply *call, const struct gw_params *params);
 
 /* ---- messages.c (pure) ---- */
@@ -265,12 +272,12 @@ void gw_join_search(void *context, struct gw_reply *call, const struct gw_params
 struct gw_messages {
     const struct gw_story *story;
     int64_t after_seq;
-    size_t limit;                                    /* at most this many, the last ones; 0: all */
+    size_t limit;                                    /* at most this many messages, the last ones; 0: all */
     bool (*open)(void *context, const char *run_id); /* whether a run is open: open runs are left out */
     void *context;
 };
 
-/* Writes the array. `*more`: earlier ones were left out because of `limit`. */
+/* Writes the array. `*more`: earlier messages were left out because of `limit`. */
 void gw_messages_write(const struct gw_messages *messages, struct fm_json_writer *w, bool *more);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * The state of a session, for clients that come later: its messages, and the runs in progress. The transcript is read
- * on another thread. If a run has ended meanwhile, the transcript is read again, so that each run is either among the
- * messages or among the runs. If a session is longer than a frame, only its newest messages are sent.
+ * on another thread. If a run has ended meanwhile, the transcript is read again. So each run is either among the
+ * messages or among the runs in progress. If a session is longer than a frame, only its newest messages are sent.
  */
 #include "run/internal.h"
 
@@ -51,7 +51,7 @@ static void write_run(const struct gw_run *run, struct fm_json_writer *w) {
     fm_json_object_end(w);
 }
 
-/* Writes the runs whose messages are on the disk: only these were reported by chat.message. */
+/* Writes the runs whose messages are on the disk, because only these were reported by chat.message. */
 static void write_runs(const struct gw_chat *chat, struct fm_json_writer *w) {
     fm_json_array_begin(w);
     for (const struct gw_run *run = chat ? chat->runs : NULL; run; run = run->next) {
@@ -74,7 +74,7 @@ static void write_approvals(const struct gw_chat *chat, struct fm_json_writer *w
     fm_json_array_end(w);
 }
 
-/* The answer with the last `limit` messages (0: all). */
+/* Writes the answer with the last `limit` messages (0: all). */
 static const struct fm_buf *write_answer(const struct join *join, const struct gw_story *story, size_t limit) {
     struct gw_chats *chats = join->chats;
     const struct gw_session *session = gw_session_find(chats->options.sessions, join->key);
@@ -107,8 +107,8 @@ static const struct fm_buf *write_answer(const struct join *join, const struct g
 }
 
 /*
- * Halves the number of messages until they fit: a client that opens a session must get some of it. Not if the caller
- * has said which messages it wants, because it would take those that it gets for all of them.
+ * Halves the number of messages until they fit, because a client that opens a session must get some of them. If the
+ * caller has said which messages it wants, the number stays: it would take fewer messages for all of them.
  */
 static void answer_join(const struct join *join, const struct gw_story *story) {
     bool fixed = join->form == HISTORY || join->after_seq;

@@ -1,4 +1,4 @@
-/* The parts of an answer that is not whole yet: text and calls of tools, in the order in which they came. */
+/* The parts of an answer that is not complete yet: text and calls of tools, in the order in which they came. */
 #include "run/internal.h"
 
 #include <stdio.h>

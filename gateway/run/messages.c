@@ -42,7 +42,10 @@ static struct json_object *result_of(const struct gw_story_run *run, struct json
     return NULL;
 }
 
-/* A result that a start wrote in place of a missing one has an outcome; a result that a run wrote has a state. */
+/*
+ * A result that a run wrote has a state. If the result was missing at a start, the start wrote one, which has an
+ * outcome.
+ */
 static const char *state_of(struct json_object *result) {
     const char *state = gw_text_of(result, "state");
     const char *outcome = gw_text_of(result, "outcome");
@@ -101,7 +104,7 @@ static void write_parts(const struct gw_story_run *run, struct fm_json_writer *w
 
 /* ---- messages ---- */
 
-/* The answer's text: its message's, or what the steps said before the gateway ended. */
+/* Writes the answer's text: that of its message, or, if the gateway ended before it, what the steps said. */
 static void write_content(const struct gw_story_run *run, struct fm_json_writer *w) {
     struct fm_buf text;
     if (run->answer) {

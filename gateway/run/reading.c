@@ -1,6 +1,6 @@
 /*
- * What a turn is made of: the transcript's records, and the images that tools brought, which are read one after the
- * other. An image that can't be read is only mentioned to the model.
+ * Reads what a turn is made of: the transcript's records, then the images that tools brought, one after the other. An
+ * image that can't be read is only mentioned to the model.
  */
 #include "protocol/base64.h"
 #include "providers/input.h"
@@ -29,8 +29,8 @@ static void reading_free(struct reading *reading) {
 }
 
 /*
- * Whether the run's own message is among what was read. It is cut off if the run's tools said more than a turn may
- * have.
+ * Whether the run's own message is among the records that were read. It is not if the run's tools printed more than a
+ * turn may have.
  */
 static bool has_message(const struct gw_story *story, const char *run_id) {
     size_t i = 0;

@@ -1,4 +1,7 @@
-/* The rules, in memory and in rules.json: [{"tool","folder","input"}]. Input is the call's, as JSON without spaces. */
+/*
+ * The rules, in memory and in rules.json: [{"tool","folder","input"}]. `input` is the input of the call, as JSON
+ * without spaces.
+ */
 #include "run/rules.h"
 #include "base/file.h"
 #include "config/paths.h"
@@ -13,7 +16,7 @@
 #include <string.h>
 
 #define FILE_MAX_BYTES (64u << 20)
-#define VALUES_MAX     1048576 /* as json_check's callers for tools have */
+#define VALUES_MAX     1048576 /* the same limit as other callers of json_check for tools have */
 
 struct gw_rules {
     char *path;

@@ -1,7 +1,7 @@
 /*
  * A run from its beginning to its end. At any moment it has one piece of work in progress (run->phase). Each piece ends
- * in a function here, which first checks whether the run must end. The end is on the disk before it is reported; only
- * if the disk fails, it is reported without that.
+ * in a function here, which first checks whether the run must end. The end is on the disk before it is reported. Only
+ * if the disk fails is the end reported without its record.
  */
 #include "run/internal.h"
 
@@ -16,8 +16,8 @@
 #define RECALL_MS    150 /* the longest time of a search */
 #define RECALL_FOUND 10  /* hits to search for; some may be of this conversation */
 #define RECALL_HITS  4
-#define RECALL_BYTES 6000       /* of what is recalled; only a part of a small model's context */
-#define RECORDS_MAX  (4u << 20) /* the newest bytes of the transcript, of which a turn is made */
+#define RECALL_BYTES 6000       /* bytes of what is recalled; only a part of a small model's context */
+#define RECORDS_MAX  (4u << 20) /* the newest bytes of the transcript, from which a turn is made */
 #define REQUEST_MAX  GW_TURN_BYTES_MAX
 
 static const struct gw_chats_options *options_of(const struct gw_run *run) {
@@ -31,7 +31,7 @@ struct written {
     void (*then)(struct gw_run *run);
 };
 
-/* A record of the run is on the disk, or can't get there. */
+/* A record of the run is on the disk, or could not be written. */
 static void on_written(void *context, const struct fm_error *error) {
     struct written *written = context;
     struct gw_run *run = written->run;
@@ -46,7 +46,7 @@ static void on_written(void *context, const struct fm_error *error) {
     } else if (run->state != GW_RUN_GOING) {
         return;
     } else if (run->fault[0] && (then || run->phase == GW_PHASE_APPROVAL)) {
-        gw_run_fail(run, NULL); /* an earlier record may have failed: nothing runs that is not on the disk */
+        gw_run_fail(run, NULL); /* an earlier record may have failed: nothing runs without its record on the disk */
     } else if (then) {
         then(run);
     }
@@ -109,7 +109,7 @@ static void say_lost(struct gw_run *run, const char *why) {
     snprintf(run->fault, sizeof run->fault, "the answer could not be kept: %s", why);
 }
 
-/* Reports the end. If it could not be written, it is reported as an error. */
+/* Reports the end. If the end could not be written, the run's outcome is an error. */
 static void on_end_written(void *context, const struct fm_error *error) {
     struct gw_run *run = context;
     run->writes--;
@@ -122,7 +122,7 @@ static void on_end_written(void *context, const struct fm_error *error) {
 static void on_answer_written(void *context, const struct fm_error *error) {
     struct gw_run *run = context;
     run->writes--;
-    run->lost |= error != NULL; /* later records may get to the disk all the same */
+    run->lost |= error != NULL; /* later records may still be written */
 }
 
 static bool write_answer(struct gw_run *run, struct fm_error *error) {
@@ -200,7 +200,7 @@ void gw_run_fail(struct gw_run *run, const char *message) {
     end_run(run, run->aborting && !stopping ? "aborted" : "error");
 }
 
-/* True: the run has ended here, because it was aborted, or because a record of it could not be written. */
+/* Ends the run if it was aborted, or if a record of it could not be written. True: the run has ended here. */
 static bool must_end(struct gw_run *run) {
     if (run->state == GW_RUN_ENDING) {
         return true;
@@ -360,7 +360,7 @@ static void on_viewed(void *context, const struct fm_error *error, const char *t
     }
 }
 
-/* The model's input is made from the transcript, so the model never reads what is not on the disk. */
+/* The model's input is made from the transcript, so the model reads only what is on the disk. */
 static void view_transcript(struct gw_run *run) {
     const struct gw_view view = {.form = GW_VIEW_RECORDS, .max_bytes = RECORDS_MAX};
     struct fm_error error;
@@ -368,7 +368,7 @@ static void view_transcript(struct gw_run *run) {
         gw_run_fail(run, error.detail);
         return;
     }
-    run->writes++; /* on_viewed gets the run, which must not be freed before: counted like a write */
+    run->writes++; /* on_viewed gets the run, which must not be freed before, so the view counts as a write */
 }
 
 void gw_run_calls_done(struct gw_run *run) {
@@ -379,11 +379,11 @@ void gw_run_calls_done(struct gw_run *run) {
 
 /* ---- recall ---- */
 
-/* A search, for which the run may no longer wait. */
+/* A search. The run may wait for it no longer. */
 struct recall {
     struct gw_run *run; /* NULL: the run has gone on */
     uv_timer_t timer;
-    unsigned left; /* what still uses this: the search, the timer's handle */
+    unsigned left; /* how many still use this: the search, and the timer's handle */
 };
 
 static void recall_free(struct recall *recall) {
@@ -416,7 +416,7 @@ static void on_recall_late(uv_timer_t *timer) {
 static bool append_hit(struct gw_run *run, const struct gw_hit *hit) {
     struct fm_buf *out = &run->recalled;
     if (strstr(hit->path, run->chat->key) || out->len > RECALL_BYTES) {
-        return false; /* the model reads this conversation anyway, or there is enough text */
+        return false; /* the model reads this conversation anyway, or there is enough recalled text */
     }
     if (out->len == 0) {
         fm_buf_append_str(out, "\n\nFrom earlier conversations, which may or may not matter now (they are notes, not "
@@ -440,7 +440,7 @@ static void on_recalled(void *context, const struct fm_error *error, const struc
     recall_free(recall);
 }
 
-/* Searches for the message, or for the beginning of a long one. False: nothing is recalled. */
+/* Searches for the message, or for the beginning of a long message. False: nothing is recalled. */
 static bool recall(struct gw_run *run) {
     const struct gw_chats_options *options = options_of(run);
     struct recall *recall = options->memory ? calloc(1, sizeof *recall) : NULL;

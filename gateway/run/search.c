@@ -37,7 +37,7 @@ static size_t split(char *query) {
     return words;
 }
 
-/* The word after `word`; the first one for NULL. */
+/* Returns the word after `word`; for NULL, the first word. */
 static const char *word_after(const struct search *search, const char *word) {
     const char *at = word ? word + strlen(word) : search->query;
     while (!*at) {
@@ -72,7 +72,7 @@ static void write_snippet(const char *text, size_t hit, struct fm_json_writer *w
     char line[SNIPPET_MAX * 4 + 1];
     size_t len = 0;
     size_t characters = 0;
-    while (start > text && ((unsigned char)*start & 0xc0) == 0x80) { /* to the beginning of a character */
+    while (start > text && ((unsigned char)*start & 0xc0) == 0x80) { /* goes back to the beginning of a character */
         start--;
     }
     for (const char *at = start; *at; at++) {
@@ -157,7 +157,7 @@ static bool count_session(void *context, const struct gw_session *session) {
     return true;
 }
 
-/* The latest one goes to the end of the list, which is read from there. */
+/* The latest session goes to the end of the list, because the list is read from its end. */
 static bool note_session(void *context, const struct gw_session *session) {
     struct search *search = context;
     memcpy(search->keys[--search->key_count], session->key, sizeof session->key);

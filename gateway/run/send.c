@@ -1,6 +1,7 @@
 /*
- * Chats and their queues. A message is answered when it is on the disk. It waits there while another run of its session
- * is in progress. The first use of a session reads its transcript, for the requestKeys that were used before.
+ * Chats and their queues. chat.send is answered when the message is on the disk. The message waits while another run of
+ * its session is in progress. The first use of a session reads its transcript, for the requestKeys that were used
+ * before.
  */
 #include "run/internal.h"
 
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ANSWER_MAX (4u << 20) /* bytes of an answer's text: what the helper gives at most (PROTOCOL.md) */
+#define ANSWER_MAX (4u << 20) /* bytes of an answer's text: the most that the helper gives (PROTOCOL.md) */
 
 /* A message that waits until its chat is loaded. */
 struct gw_pending_send {
@@ -74,7 +75,7 @@ struct gw_run *gw_run_find(const struct gw_chats *chats, const char *run_id) {
 
 /* ---- requests that come again ---- */
 
-/* A hash with the length, to recognise the same message among those of one user. */
+/* Makes a hash with the length, to recognise a message that the user sends again. */
 static void hash_message(const char *text, size_t len, char hash[40]) {
     snprintf(hash, 40, "%016" PRIx64 "-%zu", fm_hash(FM_HASH_START, text, len), len);
 }
@@ -212,7 +213,7 @@ static enum fm_code record_message(struct gw_run *run, struct fm_error *error) {
     return code;
 }
 
-/* If the request was seen before, answers with its run. False: it is new. */
+/* If the request was seen before, answers with that request's run. False: the request is new. */
 static bool answer_again(struct gw_chat *chat, const struct gw_pending_send *send) {
     struct json_object *entry = NULL;
     char hash[40];
@@ -235,7 +236,7 @@ static bool answer_again(struct gw_chat *chat, const struct gw_pending_send *sen
     return true;
 }
 
-/* Answers the call in any case, at once or when the message is written. */
+/* Answers the call in every case, either at once or when the message is written. */
 static void accept_message(struct gw_chat *chat, const struct gw_pending_send *send) {
     size_t waiting = 0;
     struct fm_error error;
@@ -450,7 +451,7 @@ static void end_stop(struct gw_chats *chats) {
     for (const struct gw_chat *chat = chats->first; chat; chat = chat->next) {
         open |= chat->runs != NULL;
     }
-    if (!open && chats->stopped) { /* later, because the caller may still use the chats */
+    if (!open && chats->stopped) { /* called later, because the caller may still use the chats */
         uv_timer_start(&chats->expiry, on_stopped, 0, 0);
     }
 }

@@ -1,4 +1,4 @@
-/* Writes the shapes and events of PROTOCOL.md that more than one file needs. */
+/* Writes those shapes and events of PROTOCOL.md that more than one file needs. */
 #include "run/internal.h"
 
 void gw_tell_usage(const struct gw_usage *usage, bool is_free, struct fm_json_writer *w) {

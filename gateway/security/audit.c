@@ -13,7 +13,7 @@
 
 #define NAME       "audit.jsonl"
 #define RECORD_MAX (8u * GW_AUDIT_DETAILS_MAX)
-#define TAIL       65536 /* bytes that are read at once to find the last line's end */
+#define TAIL       65536 /* how many bytes are read at once to find the last line's end */
 
 struct gw_audit {
     struct gw_journal *journal;
@@ -27,7 +27,7 @@ struct gw_audit {
 
 /* ---- the file ---- */
 
-/* The length up to the end of the last whole line. -1 with errno. */
+/* Returns the length up to the end of the last whole line; -1 with errno. */
 static int64_t whole_length(int fd) {
     char tail[TAIL];
     int64_t end = fm_private_file_size(fd);
@@ -130,7 +130,7 @@ static void add_text(struct gw_audit *audit, const char *key, const char *text) 
     }
 }
 
-/* Writes the details as JSON, or as a string if they are no JSON on one line after they were cut and filtered. */
+/* Cuts and filters the details. Writes them as JSON if they are still JSON on one line, otherwise as a string. */
 static void add_details(struct gw_audit *audit, const char *details, size_t len) {
     size_t offset;
     size_t shown = len > GW_AUDIT_DETAILS_MAX ? fm_utf8_whole_prefix(details, GW_AUDIT_DETAILS_MAX) : len;

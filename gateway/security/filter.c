@@ -1,4 +1,4 @@
-/* The filter as a whole: bytes in at the first stage, and out after the last. */
+/* The whole filter: bytes go into the first stage, and come out of the last one. */
 #include "security/filter.h"
 #include "security/filter_internal.h"
 

@@ -1,7 +1,7 @@
 /*
  * The filter's stages, each in a separate file. A byte goes from one to the next: known, pem, names, keys, and then
- * into `out`. A stage holds back the bytes that it is not sure of, in its own state; what it passes on never comes
- * back. A stage calls only the next one.
+ * into `out`. A stage holds back the bytes that it is not sure of, in its own state; a byte that it has passed on never
+ * comes back. A stage calls only the next one.
  */
 #ifndef GW_SECURITY_FILTER_INTERNAL_H
 #define GW_SECURITY_FILTER_INTERNAL_H
@@ -15,9 +15,9 @@
 #define GW_PEM_HELD_MAX 256u /* lines have 64 or 76 bytes; longer ones are judged in parts */
 #define GW_NAME_KEPT    64u  /* the end of a name */
 #define GW_VALUE_MAX    4096u
-#define GW_KEY_HELD_MAX 1200u /* the longest formats of key_formats.c are decided by then */
+#define GW_KEY_HELD_MAX 1200u /* this many bytes decide even the longest formats of key_formats.c */
 
-/* A secret with its table of Knuth, Morris and Pratt: the length of the next prefix to try after a mismatch. */
+/* A secret with its table for Knuth-Morris-Pratt search: the length of the next prefix to try after a mismatch. */
 struct gw_secret {
     char *text;
     size_t len;
@@ -42,7 +42,8 @@ enum gw_name_strength {
 };
 
 /*
- * For each byte, from key_formats.c: its classes, the formats that may begin with it, and those that may come after it.
+ * Made from key_formats.c for each byte: its classes, the formats that may begin with it, and the formats that may
+ * begin after it.
  */
 struct gw_key_tables {
     uint16_t classes[256];
@@ -101,10 +102,10 @@ struct gw_filter {
     } t;
 };
 
-/* The tables, which are made once. Any thread. */
+/* Returns the tables, which are made once. Any thread. */
 const struct gw_key_tables *gw_filter_keys_tables(void);
 
-/* The stages: a byte, and the end of the text. */
+/* Each stage has two functions: one takes a byte, the other the end of the text. */
 void gw_filter_known_byte(struct gw_filter *filter, unsigned char c);
 void gw_filter_known_end(struct gw_filter *filter);
 void gw_filter_pem_byte(struct gw_filter *filter, unsigned char c);

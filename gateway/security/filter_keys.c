@@ -1,6 +1,6 @@
 /*
- * The last stage: keys of well-known formats. Each format is followed from every place where it may begin, a byte at a
- * time. Held bytes are passed on, from the first one, as soon as no format can match them any more.
+ * The last stage: keys of well-known formats. Each format is compared with the text, byte by byte, from every place
+ * where it may begin. As soon as no format can match from the first held byte any more, that byte is passed on.
  */
 #include "security/filter_internal.h"
 
@@ -38,8 +38,8 @@ static bool may_begin(const struct gw_key_format *format, unsigned char c) {
 }
 
 /*
- * Whether a key may begin after the byte `before`. After a letter, a digit or a byte of its last run, it has begun
- * earlier, or never.
+ * Whether a key may begin after the byte `before`. If `before` is a letter, a digit or a byte that the key's last run
+ * may have, no key begins here.
  */
 static bool may_follow(const struct gw_key_format *format, unsigned char before) {
     return format->anywhere || !(gw_classes_of(before) & (format->parts[last_of(format)].classes | GW_ALNUM));
@@ -77,7 +77,7 @@ static bool is_mixed(const unsigned char *run, size_t len) {
 
 enum verdict { GOES_ON, IS_NONE, IS_KEY };
 
-/* The current run ended before `c` (0 at the end of the text). */
+/* Judges the current run, which ended before `c` (0 at the end of the text). */
 static enum verdict end_run(const struct gw_filter *filter, size_t index, unsigned char c) {
     const struct gw_key_format *format = &gw_key_formats[index];
     const struct gw_key_part *part = part_of(format, filter->t.part[index]);
@@ -93,7 +93,7 @@ static enum verdict end_run(const struct gw_filter *filter, size_t index, unsign
     return boundary && mixed ? IS_KEY : IS_NONE;
 }
 
-/* The run has one more byte. If the length already decides, the format need not wait for the end. */
+/* Adds a byte to the run. If the run's length already decides, the verdict comes before the run's end. */
 static enum verdict go_on(struct gw_filter *filter, size_t index) {
     const struct gw_key_format *format = &gw_key_formats[index];
     const struct gw_key_part *part = part_of(format, filter->t.part[index]);
@@ -119,7 +119,7 @@ static void next_part(struct gw_filter *filter, size_t index, size_t at) {
     filter->t.begins[index] = (uint16_t)at;
 }
 
-/* A byte of a literal, at `held[at]`. */
+/* Compares `held[at]` with the next byte of a literal. */
 static enum verdict match_literal(struct gw_filter *filter, size_t index, size_t at) {
     const struct gw_key_format *format = &gw_key_formats[index];
     const char *literal = part_of(format, filter->t.part[index])->literal;
@@ -135,7 +135,10 @@ static enum verdict match_literal(struct gw_filter *filter, size_t index, size_t
     return GOES_ON;
 }
 
-/* Follows a format by `held[at]`. On IS_KEY, the first `*len` held bytes are the key, with its parts that are kept. */
+/*
+ * Compares a format with `held[at]`. On IS_KEY, the first `*len` held bytes are the key, including its parts that are
+ * no secret.
+ */
 static enum verdict step(struct gw_filter *filter, size_t index, size_t at, size_t *len) {
     const struct gw_key_part *part = part_of(&gw_key_formats[index], filter->t.part[index]);
     *len = at + 1;
@@ -168,8 +171,8 @@ static void shift(struct gw_filter *filter, size_t len) {
 }
 
 /*
- * Redacts the first `len` bytes, which are a key. The parts before its secret are matched again, to find where it
- * begins.
+ * Redacts the first `len` bytes, which are a key. The parts before its secret are matched again, to find where the
+ * secret begins.
  */
 static void redact(struct gw_filter *filter, size_t index, size_t len) {
     const struct gw_key_format *format = &gw_key_formats[index];
@@ -209,7 +212,7 @@ static void begin_formats(struct gw_filter *filter) {
     }
 }
 
-/* Follows all formats by one byte. True if one has matched: then it is redacted. */
+/* Compares all formats with one more byte. True: one has matched, and its key is redacted. */
 static bool follow_formats(struct gw_filter *filter) {
     size_t at = filter->t.at++;
     for (uint64_t left = filter->t.alive; left; left &= left - 1) {
@@ -261,7 +264,7 @@ void gw_filter_keys_byte(struct gw_filter *filter, unsigned char c) {
     match_held(filter);
 }
 
-/* The text has ended, and with it each run. True if a run made a key complete, which is then redacted. */
+/* Ends every run, because the text has ended. True: that made a key complete, and the key is redacted. */
 static bool end_runs(struct gw_filter *filter) {
     for (uint64_t left = filter->t.alive; left; left &= left - 1) {
         size_t i = first_of(left);

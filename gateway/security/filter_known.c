@@ -1,6 +1,6 @@
 /*
- * The first stage: secrets that the process holds. It holds back the longest beginning of a secret that the text ends
- * with. A byte that leaves is dropped if it was part of a secret, and each run of dropped bytes becomes one marker.
+ * The first stage: secrets that the process holds. It holds back the end of the text if that may be the beginning of a
+ * secret. A byte that leaves is dropped if it was part of a secret, and each run of dropped bytes becomes one marker.
  */
 #include "base/secret.h"
 #include "base/utf8.h"
@@ -28,7 +28,9 @@ void gw_known_free(struct gw_known *known) {
     free(known);
 }
 
-/* back[i]: the longest proper beginning of the first i + 1 bytes that is their end too. */
+/*
+ * Fills `back`: back[i] is the length of the longest proper prefix of the first i + 1 bytes that is also their suffix.
+ */
 static void fill_back(struct gw_secret *secret) {
     uint16_t matched = 0;
     secret->back[0] = 0;
@@ -61,7 +63,7 @@ static bool add_escaped(struct gw_known *known, const char *text, size_t len) {
     if (room == len + 2) {
         return true;
     }
-    struct fm_buf quoted = {.data = fm_secret_new(room), .cap = room, .max = room}; /* so it never moves */
+    struct fm_buf quoted = {.data = fm_secret_new(room), .cap = room, .max = room}; /* so that the buffer never moves */
     if (!quoted.data) {
         return false;
     }
@@ -85,7 +87,7 @@ bool gw_known_add(struct gw_known *known, const char *text, size_t len) {
 
 /* ---- the stage ---- */
 
-/* The oldest byte leaves. */
+/* Passes on or drops the oldest held byte. */
 static void leave(struct gw_filter *filter) {
     size_t at = filter->k.first;
     bool hit = filter->k.hit[at];
@@ -115,7 +117,7 @@ static void hit_last(struct gw_filter *filter, size_t len) {
     }
 }
 
-/* How many of the secret's first bytes the text ends with, now that `c` came. */
+/* Returns how many of the secret's first bytes the text ends with, after `c` has come. */
 static uint16_t advance(const struct gw_secret *secret, uint16_t matched, unsigned char c) {
     if (matched == secret->len) {
         matched = secret->back[matched - 1];
@@ -133,7 +135,7 @@ void gw_filter_known_byte(struct gw_filter *filter, unsigned char c) {
         return;
     }
     if (filter->k.count == GW_KNOWN_LEN_MAX) {
-        leave(filter); /* it is full only with a secret of the greatest length */
+        leave(filter); /* the buffer is full only with a secret of the greatest length */
     }
     take_byte(filter, c);
     for (size_t i = 0; i < filter->known->count; i++) {

@@ -1,6 +1,6 @@
 /*
- * The third stage: values whose names say that they are secrets. A name is passed on as it comes. What follows "=" or
- * ":" is held back until it ends, and then judged by the name and by its looks.
+ * The third stage: values whose names say that they are secrets. A name is passed on as it comes. The value after "="
+ * or ":" is held back until its end, and then judged by its name and its form.
  */
 #include "security/filter_internal.h"
 
@@ -19,7 +19,8 @@ static void give_to_keys(struct gw_filter *filter, const char *text, size_t len)
 /* ---- names ---- */
 
 /*
- * Whether `name` ends with `word` (lower case), and a word begins there: after no letter or digit, or with a capital.
+ * Whether `name` ends with `word` (lower case) as a separate word: no letter or digit is before it, or it begins with a
+ * capital.
  */
 static bool ends_with(const char *name, size_t len, const char *word) {
     size_t word_len = strlen(word);
@@ -59,7 +60,7 @@ static enum gw_name_strength strength_of(const char *name, size_t len) {
     bool password = ends_with_any(name, len, passwords);
     bool token = ends_with_any(name, len, tokens);
     bool key = ends_with(name, len, "key");
-    bool whole = len == 3; /* a variable that is just KEY is no secret */
+    bool whole = len == 3; /* a variable whose whole name is KEY is no secret */
     if ((password || token || (key && !whole)) && is_capitals(name, len)) {
         return GW_NAME_STRONG;
     }
@@ -68,7 +69,7 @@ static enum gw_name_strength strength_of(const char *name, size_t len) {
 
 /* ---- values ---- */
 
-/* Whether the value only stands in the place of a secret: a type, nothing, a reference to a variable. */
+/* Whether the value is only a placeholder for a secret: a type, nothing, or a reference to a variable. */
 static bool is_placeholder(const char *value, size_t len) {
     static const char *const words[] = {"null",     "none",   "nil",   "undefined", "true",     "false",    "string",
                                         "str",      "int",    "bool",  "bytes",     "text",     "required", "optional",
@@ -94,7 +95,7 @@ static bool is_placeholder(const char *value, size_t len) {
 struct looks {
     size_t digits;
     size_t letters;
-    size_t others; /* neither, and not _ or . */
+    size_t others; /* no digit, letter, blank, _ or . */
     size_t blanks;
     size_t dots;
     size_t groups; /* runs of digits */
@@ -119,7 +120,7 @@ static struct looks look_at(const char *value, size_t len) {
     return looks;
 }
 
-/* Names in programs: "sha256", "token_1", "config.key2". */
+/* Whether the value looks like a name in a program, such as "sha256", "token_1" or "config.key2". */
 static bool is_identifier(const struct looks *looks, const char *value) {
     bool short_groups = looks->groups <= 1 + looks->dots && looks->longest_group <= 3;
     return looks->others == 0 && short_groups && !isdigit((unsigned char)value[0]);
@@ -129,13 +130,13 @@ static bool is_number(const struct looks *looks, const char *value) {
     return looks->letters == 0 || (looks->others == 0 && value[0] == '0' && (value[1] | 0x20) == 'x');
 }
 
-/* Has digits and letters, and is neither an identifier nor a number. */
+/* Whether the value has digits and letters, and is neither an identifier nor a number. */
 static bool looks_secret(const struct looks *looks, const char *value, size_t len, size_t least) {
     return len >= least && looks->blanks == 0 && looks->digits && looks->letters && !is_identifier(looks, value) &&
            !is_number(looks, value);
 }
 
-/* "self.key)": an argument of a program's call, whose name is in capitals. */
+/* Whether the value is an argument in a program's call, such as "self.key)". The name is in capitals. */
 static bool is_argument(const struct looks *looks, const char *value, size_t len) {
     return value[len - 1] == ')' && looks->digits == 0 && looks->others == 1;
 }
@@ -212,7 +213,7 @@ static void separate(struct gw_filter *filter, unsigned char c) {
     }
 }
 
-/* The name has ended; `c` comes after it, and was passed on. */
+/* Takes the byte `c` after the end of the name; `c` was passed on already. */
 static void after_byte(struct gw_filter *filter, unsigned char c) {
     if (c == '=' || c == ':') {
         separate(filter, c);
@@ -234,7 +235,7 @@ static void begin_quoted(struct gw_filter *filter, unsigned char c) {
     gw_filter_keys_byte(filter, c);
 }
 
-/* Between the separator and the value. */
+/* Takes a byte between the separator and the value. */
 static void before_byte(struct gw_filter *filter, unsigned char c) {
     if (c == '"' || c == '\'' || c == '`') {
         begin_quoted(filter, c);
@@ -261,7 +262,7 @@ static void before_byte(struct gw_filter *filter, unsigned char c) {
     }
 }
 
-/* Passes on what is held, or the marker if it is a secret. */
+/* Passes on the held value, or the marker if the value is a secret. */
 static bool settle_value(struct gw_filter *filter) {
     bool secret = is_secret(filter);
     if (secret) {
@@ -280,7 +281,7 @@ static bool ends_bare(const struct gw_filter *filter, unsigned char c) {
     return !variable && strchr("(){}[]<>,;|&\\", c);
 }
 
-/* "Authorization: Bearer ...": the value is yet to come. */
+/* Whether the held value is only a scheme, as in "Authorization: Bearer ...". Then the secret comes after it. */
 static bool is_scheme(const struct gw_filter *filter, unsigned char c) {
     static const char *const schemes[] = {"Bearer", "Basic", "Token", "Digest", NULL};
     for (const char *const *scheme = schemes; c == ' ' && *scheme; scheme++) {
@@ -291,7 +292,7 @@ static bool is_scheme(const struct gw_filter *filter, unsigned char c) {
     return false;
 }
 
-/* b"...", f'...', r"..." of programs. */
+/* Whether the held value is the prefix of a string in a program: b"...", f'...', r"...". */
 static bool is_prefix(const struct gw_filter *filter, unsigned char c) {
     return (c == '"' || c == '\'') && filter->n.value_len <= 2 && isalpha((unsigned char)filter->n.value[0]);
 }
@@ -319,7 +320,10 @@ static void end_bare(struct gw_filter *filter, unsigned char c) {
     }
 }
 
-/* The value is too long to be held: the rest of it is passed on or dropped, as its beginning was. */
+/*
+ * The value is too long to be held. Its beginning is judged now, and its rest is passed on or dropped like the
+ * beginning.
+ */
 static void overflow(struct gw_filter *filter) {
     filter->n.drop = settle_value(filter);
     filter->n.value_len = 0;

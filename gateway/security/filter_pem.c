@@ -1,8 +1,8 @@
 /*
  * The second stage: private keys in PEM (RFC 7468; OpenPGP's armour too). From BEGIN on, lines are dropped as long as
  * they look like lines of a key: base64, headers. The first other line is passed on as it was. If no line of a key
- * follows BEGIN, it is a text about keys, and is passed on too. `held` has what came since the last line that was
- * dropped; it begins with the end of that line.
+ * follows BEGIN, the text is only about keys, and BEGIN is passed on too. `held` has what came after the last dropped
+ * line; it begins with the end of that line.
  */
 #include "security/filter_internal.h"
 
@@ -12,7 +12,7 @@
 #define BEGIN     "-----BEGIN "
 #define BEGIN_LEN (sizeof BEGIN - 1)
 #define END       "-----END "
-#define WORD_MIN  40 /* a key whose line ends became blanks has words of at least this length */
+#define WORD_MIN  40 /* the least length of the words of a key whose line ends became blanks */
 
 static void give_to_names(struct gw_filter *filter, const char *text, size_t len) {
     for (size_t i = 0; i < len; i++) {
@@ -22,7 +22,7 @@ static void give_to_names(struct gw_filter *filter, const char *text, size_t len
 
 /* ---- text, and BEGIN ---- */
 
-/* What looked like a BEGIN is not one; its last dashes may begin another one. */
+/* What looked like a BEGIN is none. Its last dashes may still begin another BEGIN. */
 static void head_is_text(struct gw_filter *filter) {
     size_t dashes = 0;
     while (dashes < filter->p.head_len && dashes < 5 && filter->p.head[filter->p.head_len - 1 - dashes] == '-') {
@@ -93,7 +93,7 @@ static size_t blank_at(const char *text, size_t len) {
     return len > 1 && text[0] == '\\' && (text[1] == 'n' || text[1] == 'r' || text[1] == 't') ? 2 : 0;
 }
 
-/* The text without the blanks around it. */
+/* Returns the text without the blanks around it. */
 static struct span trim(const char *text, size_t len) {
     size_t step;
     while ((step = blank_at(text, len))) {
@@ -115,7 +115,7 @@ static bool is_header(struct span line) {
     return name && isupper((unsigned char)line.at[0]) && name + 1 < line.len && memcmp(line.at + name, ": ", 2) == 0;
 }
 
-/* Base64: one word, or more if their line ends became blanks. */
+/* Whether the line is base64: one word, or several words if line ends became blanks. */
 static bool is_base64(struct span line) {
     size_t words = 0;
     size_t word = 0;
@@ -150,7 +150,7 @@ static void drop_held(struct gw_filter *filter, size_t len) {
     filter->p.held_len -= len;
 }
 
-/* The key has ended: what is held is passed on as text. If BEGIN turned out to be text too, it is passed on first. */
+/* The key has ended: passes on the held bytes as text. If BEGIN was only text too, BEGIN is passed on first. */
 static void end_body(struct gw_filter *filter) {
     char held[GW_PEM_HELD_MAX];
     size_t len = filter->p.held_len;
@@ -161,12 +161,12 @@ static void end_body(struct gw_filter *filter) {
         give_to_names(filter, filter->p.head, filter->p.head_len);
     }
     filter->p.head_len = 0;
-    for (size_t i = 0; i < len; i++) { /* it may have its own BEGIN, at most a few times */
+    for (size_t i = 0; i < len; i++) { /* the held text may have its own BEGIN, which happens at most a few times */
         gw_filter_pem_byte(filter, (unsigned char)held[i]);
     }
 }
 
-/* Judges a line that is complete, or gets no more bytes; its end, if there is one, has `end` bytes. */
+/* Judges a line that is complete or gets no more bytes. `end`: the length of its line end; 0: it has none. */
 static void judge(struct gw_filter *filter, size_t end) {
     struct span line = trim(filter->p.held, filter->p.held_len);
     if (is_of_key(line)) {
@@ -176,10 +176,10 @@ static void judge(struct gw_filter *filter, size_t end) {
     }
 }
 
-/* "-----END PRIVATE KEY-----" is complete. */
+/* Whether "-----END PRIVATE KEY-----" is complete. */
 static bool is_end(const struct gw_filter *filter) {
     const char *held = filter->p.held;
-    size_t least = sizeof END - 1 + 1 + 5; /* with a label of one byte, and the dashes */
+    size_t least = sizeof END - 1 + 1 + 5; /* the least length: a label of one byte, and the dashes */
     size_t at = 0;
     if (filter->p.held_len < least || memcmp(held + filter->p.held_len - 5, "-----", 5) != 0) {
         return false;
@@ -240,7 +240,7 @@ void gw_filter_pem_byte(struct gw_filter *filter, unsigned char c) {
 }
 
 void gw_filter_pem_end(struct gw_filter *filter) {
-    while (filter->p.state == GW_PEM_BODY) { /* what is held may have its own BEGIN */
+    while (filter->p.state == GW_PEM_BODY) { /* the held bytes may have their own BEGIN */
         judge(filter, 0);
         if (filter->p.state == GW_PEM_BODY) {
             end_body(filter);

@@ -1,6 +1,6 @@
 /*
- * Formats of keys, from the documentation of the services that issue them. No length is below that of real keys, so
- * that what documents write ("sk-...") stays.
+ * Formats of keys, from the documentation of the services that issue them. No length limit is below the length of real
+ * keys, so that examples in documents ("sk-...") stay.
  */
 #include "security/key_formats.h"
 

@@ -1,7 +1,7 @@
 /*
- * The table of well-known formats of keys. A format is a row of parts, a literal or a run of a class of bytes each, as
- * in a regular expression without alternatives; a run takes all that it can, so the next literal must begin with a byte
- * that is not of its class. Pure.
+ * The table of well-known formats of keys. A format is a row of parts. Each part is a literal, or a run of bytes of
+ * some classes, as in a regular expression without alternatives. A run takes all bytes that it can, so the next literal
+ * must begin with a byte that is not of the run's classes. Pure.
  */
 #ifndef GW_SECURITY_KEY_FORMATS_H
 #define GW_SECURITY_KEY_FORMATS_H
@@ -45,8 +45,8 @@ struct gw_key_format {
     uint8_t kept;     /* how many parts at its beginning are no secret */
     uint8_t kept_end; /* how many parts at its end are no secret */
     bool any_case;    /* the literals may have any case */
-    bool exact;       /* after the last run comes no letter, digit or _ */
-    bool mixed;       /* the last run has digits and letters, or it is a word */
+    bool exact;       /* no letter, digit or _ may come after the last run */
+    bool mixed;       /* the last run must have digits and letters; otherwise it is a word */
     bool anywhere;    /* the format may also begin after a letter or digit */
 };
 

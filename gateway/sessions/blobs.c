@@ -1,4 +1,4 @@
-/* Attachments. A file gets its name when it is whole on the disk; until then the name begins with a dot. */
+/* Attachments. A file gets its final name when it is completely on the disk; until then its name begins with a dot. */
 #include "sessions/blobs.h"
 #include "base/platform.h"
 #include "base/private_files.h"

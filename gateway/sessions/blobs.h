@@ -1,6 +1,6 @@
 /*
  * Attachments: bytes that a transcript's records name, such as screenshots. Each blob is a file in blobs/,
- * SESSIONKEY-RANDOM. It is whole on the disk before its id is given out, so a record can name it.
+ * SESSIONKEY-RANDOM. A blob is completely on the disk before the caller gets its id, so a record can name it.
  *
  * Members of an element of `attachments` in a record: blob (the id), mimeType, bytes, and name if there is one.
  *
@@ -24,7 +24,9 @@ typedef void gw_blob_put_done(void *context, const struct fm_error *error, const
  */
 typedef void gw_blob_get_done(void *context, const struct fm_error *error, const void *bytes, size_t len);
 
-/* Whether it has the form of a session's key, 32 digits of lower-case hexadecimal. Only then can it be a file's name.
+/*
+ * Whether the text has the form of a session's key, 32 digits of lower-case hexadecimal. Only such a text may be part
+ * of a file's name.
  */
 bool gw_session_key_valid(const char *key);
 
@@ -35,13 +37,15 @@ bool gw_session_key_valid(const char *key);
 FM_MUST_USE enum fm_code gw_blob_put(struct gw_journal *journal, int folder, const char *key, const void *bytes,
                                      size_t len, gw_blob_put_done *done, void *context, struct fm_error *error);
 
-/* Reads a blob. FM_NOT_FOUND: `id` can't be a blob's id. Then, and on FM_INTERNAL, nothing calls back. */
+/*
+ * Reads a blob. FM_NOT_FOUND: `id` can't be a blob's id. After this failure, and after FM_INTERNAL, nothing calls back.
+ */
 FM_MUST_USE enum fm_code gw_blob_get(struct gw_journal *journal, int folder, const char *id, gw_blob_get_done *done,
                                      void *context, struct fm_error *error);
 
 /*
- * Removes files that were left half-written, and the blobs of the sessions for which `keep` is false. Blocks; at the
- * start, or on the journal's thread.
+ * Removes files that were left half-written, and the blobs of the sessions for which `keep` is false. Blocks. Call it
+ * at the start, or on the journal's thread.
  */
 void gw_blobs_clean(int folder, bool (*keep)(void *context, const char *key), void *context);
 

@@ -6,18 +6,18 @@
 
 #define GW_SESSION_FILE_LEN (GW_SESSION_KEY_LEN + sizeof ".jsonl")
 
-/* A session, with what users of the list need not know. */
+/* A session with its internal state, which users of the list do not see. */
 struct gw_session_entry {
     struct gw_session shown; /* the first member: a pointer to it is a pointer to the entry */
     struct gw_journal_file *file;
-    int64_t seq;   /* the last that was given to a record */
-    bool unusable; /* takes no records: the start could not mend it */
+    int64_t seq;   /* the last `seq` that was given to a record */
+    bool unusable; /* the session takes no records, because the start could not mend it */
     bool going;    /* is being deleted */
 };
 
 struct gw_sessions {
     struct gw_journal *journal;
-    struct gw_journal_file *last; /* a file that is never written: when the journal is done with it, we are freed */
+    struct gw_journal_file *last; /* never written: when the journal is done with this file, the sessions are freed */
     int folder;
     int blobs;
     struct gw_session_entry **entries;
@@ -33,20 +33,20 @@ struct gw_sessions {
 /* "KEY.jsonl". */
 void gw_session_file_name(char name[GW_SESSION_FILE_LEN], const char *key);
 
-/* The entry of a session that is not being deleted; NULL with FM_NOT_FOUND. */
+/* Finds the entry of a session that is not being deleted; NULL with FM_NOT_FOUND. */
 struct gw_session_entry *gw_session_entry_find(const struct gw_sessions *sessions, const char *key,
                                                struct fm_error *error);
 
 /* Makes room for one more entry. False: out of memory. */
 FM_MUST_USE bool gw_sessions_reserve(struct gw_sessions *sessions);
 
-/* A new entry, with its file, that is not in the list. NULL: out of memory. */
+/* Makes a new entry, with its file; it is not in the list yet. NULL: out of memory. */
 struct gw_session_entry *gw_session_entry_new(struct gw_sessions *sessions, const char *key, int64_t whole);
 
 /* Frees the entry once its records are done. */
 void gw_session_entry_free(struct gw_session_entry *entry);
 
-/* Reads a file of the folder whole. The caller frees `*text`. Any thread; blocks. */
+/* Reads a whole file of the folder. The caller frees `*text`. Any thread; blocks. */
 FM_MUST_USE enum fm_code gw_session_file_read(int folder, const char *name, char **text, size_t *len,
                                               struct fm_error *error);
 

@@ -39,7 +39,7 @@ struct gw_journal_file {
     struct append *first;
     struct append **end;
     struct gw_journal_file *next; /* the next file of this batch */
-    struct append *last;          /* for its end, which then needs no new memory */
+    struct append *last;          /* reserved for closing the file, which then needs no new memory */
     void (*gone)(void *context);
     void *gone_context;
     char name[NAME_MAX_HERE];
@@ -53,7 +53,7 @@ static enum fm_code fail_file(const struct gw_journal_file *file, const char *wh
                    strerror(failure));
 }
 
-/* Opens the file with nothing after its whole records. */
+/* Opens the file, and cuts off what is after its whole records. */
 static enum fm_code open_whole(struct gw_journal_file *file, int *fd, struct fm_error *error) {
     *fd = fm_private_file_append(file->folder, file->name, file->whole < 0);
     if (*fd < 0) {
@@ -88,7 +88,7 @@ static enum fm_code write_lines(struct gw_journal_file *file, int fd, int64_t *w
     return FM_OK;
 }
 
-/* Writes what the batch has for a file, all or nothing. */
+/* Writes the batch's records for a file, all or none. */
 static void write_file(struct gw_journal_file *file) {
     struct fm_error error = {.code = FM_OK};
     int64_t written = 0;
@@ -96,7 +96,7 @@ static void write_file(struct gw_journal_file *file) {
     bool tried = false;
     enum fm_code code = open_whole(file, &fd, &error);
     if (code == FM_OK) {
-        tried = file->behind = true; /* until all records of the batch are on the disk */
+        tried = file->behind = true; /* `behind` stays true until the whole batch is on the disk */
         code = write_lines(file, fd, &written, &error);
     }
     if (code == FM_OK) {

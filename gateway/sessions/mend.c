@@ -1,6 +1,6 @@
 /*
- * The start: every transcript is read, and what a crash left of it is mended. Nothing of possible value is removed: a
- * transcript with broken lines is kept as it was, under another name, before it is written anew.
+ * At the start, every transcript is read, and repaired if a crash damaged it. Nothing of possible value is removed:
+ * before a transcript with broken lines is written anew, the old one is kept under another name.
  */
 #include "base/file.h"
 #include "base/log.h"
@@ -39,7 +39,7 @@ enum fm_code gw_session_file_read(int folder, const char *name, char **text, siz
     return code;
 }
 
-/* Makes the file `name` of two texts, whole or not at all. */
+/* Makes the file `name` from two texts, completely or not at all. */
 static bool write_whole(int folder, const char *name, const struct fm_buf *text, const struct fm_buf *more) {
     char part[PART_LEN + 32];
     snprintf(part, sizeof part, ".%s", name);
@@ -156,7 +156,7 @@ static enum fm_code mend_one(struct gw_sessions *sessions, const char *key, cons
     return code;
 }
 
-/* "KEY.jsonl" to its key. False for every other name. */
+/* Finds the key in "KEY.jsonl". False for every other name. */
 static bool key_of(const char *name, char key[GW_SESSION_KEY_LEN + 1]) {
     if (strlen(name) != GW_SESSION_FILE_LEN - 1 || strcmp(name + GW_SESSION_KEY_LEN, ".jsonl") != 0) {
         return false;
@@ -178,7 +178,8 @@ enum fm_code gw_sessions_mend(struct gw_sessions *sessions, const char *path, st
     *mended = (struct gw_mended){.sessions = 0};
     while (code == FM_OK && (name = fm_folder_next(folder))) {
         struct fm_error none;
-        if (key_of(name, key) && !gw_session_entry_find(sessions, key, &none)) { /* a replaced file is listed twice */
+        /* a file that was replaced meanwhile is listed twice */
+        if (key_of(name, key) && !gw_session_entry_find(sessions, key, &none)) {
             char copy[GW_SESSION_FILE_LEN];
             gw_session_file_name(copy, key);
             code = mend_one(sessions, key, copy, mended, error);
@@ -186,8 +187,8 @@ enum fm_code gw_sessions_mend(struct gw_sessions *sessions, const char *path, st
     }
     fm_folder_close(folder);
     /*
-     * Whole records count as acknowledged from now on, but the gateway that wrote them may have been killed before it
-     * synced a name.
+     * Syncs names: the whole records count as acknowledged from now on, but the gateway that wrote them may have been
+     * killed before it synced a file's name.
      */
     return code == FM_OK && !fm_private_folder_sync(sessions->folder) ? fail_file("write", path, error) : code;
 }

@@ -1,4 +1,7 @@
-/* Records: one line of JSON each. What gw_record_read accepts has all members of its type, each of its kind. */
+/*
+ * Records: one line of JSON each. A record that gw_record_read accepts has all members of its type, each of the right
+ * kind.
+ */
 #include "sessions/record.h"
 #include "protocol/json_check.h"
 #include "protocol/json_tree.h"
@@ -6,7 +9,7 @@
 #include <json-c/json.h>
 #include <string.h>
 
-#define VALUES_MAX  1048576 /* our own lines: a tool's input may be long */
+#define VALUES_MAX  1048576 /* the limit for our own lines: a tool's input may be long */
 #define MEMBERS_MAX 4
 
 struct member {

@@ -1,6 +1,6 @@
 /*
- * Recovery. `open` has what began and has not ended. A record that ends an entry removes it; each entry that is left at
- * the end of the text gets a new record that ends it.
+ * Recovery. `open` lists what has begun and has not ended. A record that ends an entry removes it from the list. Each
+ * entry that is left at the end of the text gets a new record that ends it.
  */
 #include "sessions/recovery.h"
 #include "base/utf8.h"
@@ -13,17 +13,17 @@
 #define TITLE_CHARACTERS 60 /* characters of a message that become a title */
 #define TEXT_MAX         (SIZE_MAX / 2)
 /*
- * No event reports an end that a start has written. Its event number is above those that clients have seen of other
- * sessions, so that they get it when they come back: events are never so far ahead of the clock. The events of this
- * process begin above it.
+ * If a start closes a run, no event reports that. So the record's event number must be above all numbers that clients
+ * have seen; then they load it when they connect again. Event numbers are never this far ahead of the clock, and the
+ * events of this process begin above it.
  */
 #define AHEAD_MS         60000
 
 enum kind { APPROVAL, CALL, RUN }; /* in the order in which they are closed */
 
 enum stage {
-    MAY_RUN,  /* no approval was asked for, or it was given */
-    WAITS,    /* for approval */
+    MAY_RUN,  /* no approval was asked for, or the user has approved */
+    WAITS,    /* waits for approval */
     WILL_NOT, /* denied, expired or withdrawn */
 };
 
@@ -73,7 +73,7 @@ static void apply_message(struct gw_facts *facts, const struct gw_record *record
     }
 }
 
-/* A count of usage; 0 where it is missing or no count. */
+/* A count of usage; 0 if it is missing or is no count. */
 static int64_t count_of(struct json_object *usage, const char *name) {
     int64_t count = json_object_get_int64(json_object_object_get(usage, name));
     return count > 0 && count < INT32_MAX ? count : 0;
@@ -216,7 +216,7 @@ static bool on_record(void *context, const struct gw_record *record) {
 static bool on_broken(void *context, const char *line, size_t len, const char *fault) {
     struct recovery *recovery = context;
     (void)len;
-    if (!recovery->out->damaged) { /* a crash tears the end off; what has its newline was written whole */
+    if (!recovery->out->damaged) { /* a crash loses only the end; a line with its newline was written completely */
         fm_buf_append(&recovery->out->kept, recovery->text, (size_t)(line - recovery->text));
     }
     recovery->out->damaged = true;

@@ -14,7 +14,7 @@
 /* What the list of sessions shows of a session. */
 struct gw_facts {
     char agent_id[GW_AGENT_ID_MAX + 1];
-    char title[GW_TITLE_MAX + 1]; /* the user's, or the beginning of their first message; "": no message yet */
+    char title[GW_TITLE_MAX + 1]; /* the user's title, or the beginning of the first message; "": no message yet */
     bool renamed;                 /* the title is the user's */
     int64_t created_ms;           /* since 1970 */
     int64_t updated_ms;           /* of the last message, or `created_ms` */
@@ -29,27 +29,27 @@ struct gw_facts {
 /* Takes a record that is on the disk into account. */
 void gw_facts_apply(struct gw_facts *facts, const struct gw_record *record);
 
-/* A title on one line: without control characters, cut between characters. */
+/* Writes a title on one line: without control characters, cut between characters. */
 void gw_title_set(char title[GW_TITLE_MAX + 1], const char *text, size_t characters);
 
 struct gw_recovered {
     struct gw_facts facts;
     size_t whole; /* the first bytes of the text are whole records; the rest was torn by the crash */
     /*
-     * There are broken lines that no crash can have caused. The text must be set aside; `kept` has its whole records,
-     * and `whole` is the length of `kept`.
+     * There are broken lines that no crash can have caused. The caller must set the text aside. `kept` has its whole
+     * records, and `whole` is the length of `kept`.
      */
     bool damaged;
     struct fm_buf kept;
     struct fm_buf closing; /* records to append, which close what was open; empty: nothing was open */
     size_t runs;           /* how many `closing` records are "run_ended", outcome "error" */
-    size_t approvals;      /* how many are "approval_settled", verdict "withdrawn" */
-    size_t tools;          /* how many are "tool_result", outcome "unknown" or "not_run" */
+    size_t approvals;      /* how many `closing` records are "approval_settled", verdict "withdrawn" */
+    size_t tools;          /* how many `closing` records are "tool_result", outcome "unknown" or "not_run" */
 };
 
 /*
- * Examines a transcript. `now_ms` (since 1970) is the time of the records that close. The caller frees `recovered` by
- * gw_recovered_free, not after a failure: FM_INTERNAL, out of memory.
+ * Examines a transcript. `now_ms` (since 1970) is the time of the closing records. The caller frees `recovered` by
+ * gw_recovered_free. After a failure (FM_INTERNAL: out of memory) there is nothing to free.
  */
 FM_MUST_USE enum fm_code gw_recover(const char *text, size_t len, int64_t now_ms, struct gw_recovered *recovered,
                                     struct fm_error *error);

@@ -101,7 +101,7 @@ static bool is_another(void *context, const char *key) {
     return strcmp(context, key) != 0;
 }
 
-/* A session's files: the transcript, copies of it that a start set aside, and what it left half-written. */
+/* A search for a session's files: its transcript, copies that a start set aside, and half-written files of a start. */
 struct files {
     int folder;
     const char *key;
@@ -125,7 +125,7 @@ static void find_its(void *context, const struct fm_private_entry *entry) {
     files->any = files->any || is_its(files, entry->name);
 }
 
-/* Whether the file exists, even if it is not ours any more: the folder's list leaves such a file out. */
+/* Whether the file exists, even if it belongs to another user now: the folder's list leaves such a file out. */
 static bool is_there(int folder, const char *name) {
     int fd = fm_private_file_append(folder, name, false);
     bool there = fd >= 0 || errno != ENOENT;

@@ -1,4 +1,5 @@
-/* The sessions' start and end, and records that are appended. The list changes when the disk has a record, not before.
+/*
+ * The start and end of the sessions, and the appending of records. The list changes only when a record is on the disk.
  */
 #include "sessions/sessions.h"
 #include "base/platform.h"
@@ -37,7 +38,7 @@ static bool is_kept(void *context, const char *key) {
     char name[GW_SESSION_FILE_LEN];
     gw_session_file_name(name, key);
     int fd = fm_private_file_append(sessions->folder, name, false);
-    bool missing = fd < 0 && errno == ENOENT; /* a file that can't be opened fails with another errno: it is kept */
+    bool missing = fd < 0 && errno == ENOENT; /* a file that can't be opened fails with another errno, and is kept */
     if (fd >= 0) {
         fm_close(fd);
     }
@@ -137,13 +138,13 @@ static void on_disk(void *context, const struct fm_error *error) {
     free(sent);
 }
 
-/* Whether the list of sessions shows something of records of this type. */
+/* Whether the list of sessions shows anything from records of this type. */
 static bool is_listed(enum gw_record_type type) {
     return type == GW_RECORD_SESSION || type == GW_RECORD_TITLE || type == GW_RECORD_MESSAGE ||
            type == GW_RECORD_RUN_ENDED;
 }
 
-/* Reads the record again: what a start would take for damage must not be written. */
+/* Reads the record again, because a record that a start would take for damage must not be written. */
 static enum fm_code check_record(const struct gw_sessions *sessions, struct fm_error *error) {
     struct gw_record record;
     struct fm_buf scratch;

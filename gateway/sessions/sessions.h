@@ -1,6 +1,6 @@
 /*
- * The sessions: each is a transcript, sessions/KEY.jsonl, which holds all that is known of it (record.h). What a
- * callback has acknowledged is on the disk, and a restart finds it.
+ * The sessions. Each one is a transcript, sessions/KEY.jsonl, which holds all that is known of the session (record.h).
+ * What a callback has acknowledged is on the disk, and a restart finds it.
  *
  * Loop thread. Only gw_sessions_open blocks. Callbacks come later, never from within the function that takes them, and
  * once each; after a failure nothing calls back.
@@ -19,7 +19,7 @@ struct gw_sessions;
 /* The time of records: ms since 1970. Any thread. */
 int64_t gw_wall_ms(void);
 
-/* A session of the list. `facts` are of what is on the disk. */
+/* A session of the list. `facts` covers only what is on the disk. */
 struct gw_session {
     char key[GW_SESSION_KEY_LEN + 1];
     struct gw_facts facts;
@@ -37,19 +37,22 @@ struct gw_mended {
 };
 
 /*
- * Reads all sessions of the folder `path` (created if it is missing), cuts off what a crash tore, and closes what was
- * open. `blobs` is the folder of attachments. The sessions use `journal` until gw_sessions_free. FM_UNAVAILABLE: a
- * folder can't be used. A session that can't be mended, for example because the disk is full, is read but takes no
- * records until a restart. Blocks: it reads every transcript.
+ * Reads all sessions of the folder `path` (created if it is missing), cuts off a last record that a crash left
+ * incomplete, and closes what was open. `blobs` is the folder of attachments. The sessions use `journal` until
+ * gw_sessions_free. FM_UNAVAILABLE: a folder can't be used. A session that can't be mended, for example because the
+ * disk is full, is read but takes no records until a restart. Blocks: it reads every transcript.
  */
 FM_MUST_USE enum fm_code gw_sessions_open(struct gw_journal *journal, const char *path, const char *blobs,
                                           struct gw_sessions **sessions, struct gw_mended *mended,
                                           struct fm_error *error);
 
-/* Call it before gw_journal_close, which waits for accepted records; these still call back. No new calls after it. */
+/*
+ * Frees the sessions. Call it before gw_journal_close, which waits for accepted records; these still call back. Make no
+ * new calls after it.
+ */
 void gw_sessions_free(struct gw_sessions *sessions);
 
-/* The session with that key; NULL: no session has it. Valid until control returns to the loop. */
+/* Finds the session with that key; NULL: there is none. The result is valid until control returns to the loop. */
 const struct gw_session *gw_session_find(const struct gw_sessions *sessions, const char *key);
 
 /*
@@ -61,13 +64,13 @@ FM_MUST_USE bool gw_sessions_each(const struct gw_sessions *sessions,
 /* `error` NULL: the session is on the disk, and in the list. */
 typedef void gw_session_created(void *context, const struct fm_error *error, const struct gw_session *session);
 
-/* A new session with a random key. FM_RATE_LIMITED: there are GW_SESSIONS_MAX. */
+/* Makes a session with a random key. FM_RATE_LIMITED: there are GW_SESSIONS_MAX sessions already. */
 FM_MUST_USE enum fm_code gw_session_create(struct gw_sessions *sessions, const char *agent_id, gw_session_created *done,
                                            void *context, struct fm_error *error);
 
 /*
- * Begins a record of a session. The caller writes the members that its type must have, and others, to the writer that
- * it gets, then calls gw_session_end before control returns to the loop. `run_id` NULL: the record belongs to no run.
+ * Begins a record of a session. The caller writes the members that its type must have, and others, to the returned
+ * writer, then calls gw_session_end before control returns to the loop. `run_id` NULL: the record belongs to no run.
  * NULL with FM_NOT_FOUND (no such session) or FM_UNAVAILABLE (the start could not mend it).
  */
 struct fm_json_writer *gw_session_begin(struct gw_sessions *sessions, const char *key, enum gw_record_type type,
@@ -76,18 +79,18 @@ struct fm_json_writer *gw_session_begin(struct gw_sessions *sessions, const char
 /*
  * Sends the record that was begun to the disk; `*seq` (`seq` may be NULL) is its number. Records of a session keep
  * their order; if one can't be written, later ones still may be. FM_INVALID_REQUEST: it lacks a member of its type, or
- * is longer than GW_RECORD_MAX. Else fails as gw_journal_append.
+ * is longer than GW_RECORD_MAX. It also fails with the errors of gw_journal_append.
  */
 FM_MUST_USE enum fm_code gw_session_end(struct gw_sessions *sessions, gw_journal_done *done, void *context,
                                         int64_t *seq, struct fm_error *error);
 
-/* A title of 1 to GW_TITLE_MAX bytes; FM_INVALID_REQUEST otherwise. */
+/* Sets the title, which has 1 to GW_TITLE_MAX bytes; FM_INVALID_REQUEST otherwise. */
 FM_MUST_USE enum fm_code gw_session_rename(struct gw_sessions *sessions, const char *key, const char *title,
                                            gw_journal_done *done, void *context, struct fm_error *error);
 
 /*
  * Removes a session, its attachments, and what a start set aside of its transcript. It takes no records from now on. If
- * the disk fails, the session is there again. End its runs before.
+ * the disk fails, the session is in the list again. End its runs before this call.
  */
 FM_MUST_USE enum fm_code gw_session_delete(struct gw_sessions *sessions, const char *key, gw_journal_done *done,
                                            void *context, struct fm_error *error);
@@ -99,7 +102,7 @@ typedef void gw_session_viewed(void *context, const struct fm_error *error, cons
 FM_MUST_USE enum fm_code gw_session_view(struct gw_sessions *sessions, const char *key, const struct gw_view *view,
                                          gw_session_viewed *done, void *context, struct fm_error *error);
 
-/* Attachments: as gw_blob_put and gw_blob_get. */
+/* Attachments: these work as gw_blob_put and gw_blob_get. */
 FM_MUST_USE enum fm_code gw_session_attach(struct gw_sessions *sessions, const char *key, const void *bytes, size_t len,
                                            gw_blob_put_done *done, void *context, struct fm_error *error);
 FM_MUST_USE enum fm_code gw_session_attachment(struct gw_sessions *sessions, const char *id, gw_blob_get_done *done,

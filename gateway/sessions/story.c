@@ -30,7 +30,7 @@ static struct gw_story_run *find_run(const struct gw_story *story, const char *i
 }
 
 static bool add_part(struct gw_story_run *run, struct json_object *record) {
-    if ((run->part_count & (run->part_count - 1)) == 0) { /* the array is full at each power of two */
+    if ((run->part_count & (run->part_count - 1)) == 0) { /* the array grows at each power of two */
         size_t room = run->part_count ? run->part_count * 2 : 1;
         struct json_object **larger = realloc(run->parts, room * sizeof *larger);
         if (!larger) {
@@ -64,7 +64,7 @@ static bool add_to(struct gw_story *story, struct gw_story_run *run, struct json
     return true;
 }
 
-/* The text was checked, record by record, when the transcript was read. */
+/* The text needs no check: each record was checked when the transcript was read. */
 static struct json_object *parse_records(const char *text, size_t len) {
     struct json_object *root = NULL;
     struct fm_buf scratch;

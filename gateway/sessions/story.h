@@ -1,6 +1,6 @@
 /*
  * A transcript by its runs: each has its user message, its outcome and its end. Runs are in the order in which they
- * were started; a message that waited while another run was in progress is with its own run. Pure.
+ * were started; a message that waited while another run was in progress belongs to its own run. Pure.
  */
 #ifndef GW_SESSIONS_STORY_H
 #define GW_SESSIONS_STORY_H
@@ -13,7 +13,7 @@
 
 struct json_object;
 
-/* The records are the story's. */
+/* The story owns the records. */
 struct gw_story_run {
     const char *id;
     struct json_object *started; /* run_started */
@@ -34,8 +34,8 @@ struct gw_story {
 };
 
 /*
- * Reads an array of records, as gw_view_write has written it (GW_VIEW_RECORDS). False: out of memory; there is nothing
- * to free then.
+ * Reads an array of records, as gw_view_write has written it (GW_VIEW_RECORDS). False: out of memory, and nothing is
+ * left to free.
  */
 FM_MUST_USE bool gw_story_read(const char *text, size_t len, struct gw_story *story);
 void gw_story_free(struct gw_story *story);

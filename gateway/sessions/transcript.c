@@ -1,4 +1,4 @@
-/* Reading a transcript. A record is handed out only if its seq is above all that were handed out before. */
+/* Reading a transcript. A record is handed out only if its seq is above all earlier ones. */
 #include "sessions/transcript.h"
 
 #include <json-c/json.h>
@@ -58,7 +58,7 @@ struct json_object *gw_transcript_taken_back(const char *text, size_t len) {
     static const char member[] = "\"takenBack\"";
     struct json_object *runs = NULL;
     const struct gw_transcript_reader reader = {.context = &runs, .record = note_taken_back};
-    if (len && memmem(text, len, member, sizeof member - 1)) { /* else the line need not be parsed */
+    if (len && memmem(text, len, member, sizeof member - 1)) { /* otherwise the line need not be parsed */
         gw_transcript_read(text, len, &reader);
     }
     return runs;

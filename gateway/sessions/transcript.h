@@ -4,15 +4,15 @@
 
 #include "sessions/record.h"
 
-#define GW_SEQ_STEP_MAX 4294967296 /* from record to record: no transcript can have so many that its seq overflows */
+#define GW_SEQ_STEP_MAX 4294967296 /* most between two records, so that no seq can overflow */
 
 struct gw_transcript_reader {
     void *context;
-    /* A record, whose JSON is put afterwards. False: the reader stops. */
+    /* Called for each record, whose JSON is put afterwards. False: the reader stops. */
     bool (*record)(void *context, const struct gw_record *record);
     /*
-     * A line that is no record, or whose seq does not rise, or rises too much. NULL: it is skipped. False: the reader
-     * stops.
+     * Called for a line that is no record, or whose seq does not rise or rises too much. NULL: such a line is skipped.
+     * False: the reader stops.
      */
     bool (*broken)(void *context, const char *line, size_t len, const char *fault);
 };
@@ -24,8 +24,8 @@ struct gw_transcript_reader {
 size_t gw_transcript_read(const char *text, size_t len, const struct gw_transcript_reader *reader);
 
 /*
- * The runs whose messages were taken back: these are never shown or remembered. The caller puts the result; NULL: there
- * are none (or no memory).
+ * Returns the runs whose messages were taken back, because these messages are never shown or remembered. The caller
+ * puts the result; NULL: there are none (or no memory).
  */
 struct json_object *gw_transcript_taken_back(const char *text, size_t len);
 

@@ -1,5 +1,7 @@
-/* Views. An array's elements are written one after the other, and its oldest are dropped at the end: `starts` has where
- * each begins. */
+/*
+ * Views. An array's elements are written one after the other. At the end the oldest are dropped, so `starts` has the
+ * place where each element begins.
+ */
 #include "sessions/views.h"
 #include "sessions/transcript.h"
 
@@ -59,7 +61,7 @@ static void write_array(struct writing *writing, bool *cut) {
     size_t count = writing->starts.len / sizeof *starts;
     size_t room = writing->view->max_bytes ? writing->view->max_bytes : GW_VIEW_MAX;
     size_t first = writing->view->limit && count > writing->view->limit ? count - writing->view->limit : 0;
-    while (first < count && writing->body.len - starts[first] + 1 > room) { /* two brackets more, one comma less */
+    while (first < count && writing->body.len - starts[first] + 1 > room) { /* adds two brackets, drops one comma */
         first++;
         *cut = true;
     }

@@ -7,18 +7,20 @@
 #include <stdint.h>
 
 enum gw_view_form {
-    /* [{"role","content","seq","time"}, ...], with runId and attachments where the record has them; what was taken
-     * back is left out */
+    /*
+     * [{"role","content","seq","time"}, ...], with runId and attachments if the record has them; without messages that
+     * were taken back
+     */
     GW_VIEW_MESSAGES,
     GW_VIEW_RECORDS,  /* [record, ...], as they are on the disk (record.h) */
-    GW_VIEW_MARKDOWN, /* for people: messages, tools and what came of them */
+    GW_VIEW_MARKDOWN, /* for people: messages, tools and their results */
     GW_VIEW_JSONL,    /* the transcript itself, its whole records */
 };
 
 struct gw_view {
     enum gw_view_form form;
     size_t limit;      /* at most this many elements of an array, the last ones; 0: all */
-    int64_t after_seq; /* only what has a greater seq; 0: all */
+    int64_t after_seq; /* only records with a greater seq; 0: all */
     size_t max_bytes;  /* of an array's text: older elements are left out. 0: GW_VIEW_MAX */
 };
 

@@ -23,7 +23,7 @@ struct gw_worker {
     struct list urgent;
     struct list waiting;
     struct list done;
-    bool ending; /* the thread is to end as soon as nothing waits */
+    bool ending; /* the thread shall end as soon as no job waits */
     bool ended;
     void (*closed)(void *context);
     void *closed_context;
@@ -49,7 +49,7 @@ static void list_add(struct list *list, struct gw_job *job) {
     list->end = &job->next;
 }
 
-/* Takes what to run next; an empty list if nothing waits. With the lock held, if the thread lives. */
+/* Takes what to run next; an empty list if nothing waits. Call it with the lock held while the thread lives. */
 static void take_jobs(struct gw_worker *worker, struct list *taken) {
     struct list *from = worker->urgent.first ? &worker->urgent : &worker->waiting;
     struct gw_job *job = from->first;
@@ -91,7 +91,7 @@ static void *thread_body(void *argument) {
     return NULL;
 }
 
-/* Calls back for all that is done. True if there was any. */
+/* Calls back for all jobs that are done. True if there was one. */
 static bool deliver(struct gw_worker *worker) {
     struct list done;
     list_init(&done);
@@ -155,7 +155,7 @@ static void on_closed(uv_handle_t *handle) {
     free(worker);
 }
 
-/* Waits until nothing waits and nothing runs. */
+/* Blocks until no job waits or runs. */
 static void drain(struct gw_worker *worker) {
     pthread_mutex_lock(&worker->lock);
     worker->ending = true;
@@ -166,7 +166,7 @@ static void drain(struct gw_worker *worker) {
     pthread_mutex_unlock(&worker->lock);
 }
 
-/* What a callback adds after the thread's end is run here. */
+/* A job that a callback adds after the thread's end is run here. */
 static void run_the_rest(struct gw_worker *worker) {
     while (deliver(worker)) {
         struct list taken;

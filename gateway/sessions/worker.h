@@ -14,28 +14,26 @@
 
 struct gw_worker;
 
-/* A member of its owner's struct, which the worker uses from gw_worker_add until `done`. */
+/* A job is a member of its owner's struct. The worker uses it from gw_worker_add until `done`. */
 struct gw_job {
     struct gw_job *next;
     void (*done)(struct gw_job *job); /* loop thread; may free the job and add others */
-    bool urgent;                      /* goes before all that are not */
+    bool urgent;                      /* goes before all jobs that are not urgent */
 };
 
 struct gw_worker_options {
     uv_loop_t *loop;
-    /*
-     * Worker's thread: runs the jobs of a list, in their order. It changes neither `next` nor the order.
-     */
+    /* Worker's thread: runs the jobs of a list, in their order. It must change neither `next` nor the order. */
     void (*run)(void *context, struct gw_job *jobs);
     void *context;
-    bool in_batches; /* `run` gets all that wait; else one job at a time */
+    bool in_batches; /* `run` gets all jobs that wait; otherwise one at a time */
 };
 
 /* Starts the thread. FM_UNAVAILABLE: the system has no thread or descriptor left; FM_INTERNAL: no memory. */
 FM_MUST_USE enum fm_code gw_worker_open(const struct gw_worker_options *options, struct gw_worker **worker,
                                         struct fm_error *error);
 
-/* Never fails. `done` is called once, later, from the loop or from gw_worker_close. */
+/* Adds a job. Never fails. `done` is called once, later, from the loop or from gw_worker_close. */
 void gw_worker_add(struct gw_worker *worker, struct gw_job *job);
 
 /*

@@ -38,7 +38,7 @@ static const struct prefix version4[] = {
 
 static const struct prefix version6[] = {
     {{[15] = 1}, 128, loopback},
-    {{0}, 96, special}, /* "::", and the old form that carries IPv4 */
+    {{0}, 96, special}, /* "::", and the old form that contains an IPv4 address */
     {{0x00, 0x64, 0xff, 0x9b, 0x00, 0x01}, 48, special},
     {{0x01}, 64, special},
     {{0x20, 0x01}, 23, special}, /* Teredo and others */
@@ -51,7 +51,7 @@ static const struct prefix version6[] = {
     {{0xff}, 8, special},
 };
 
-/* IPv6 addresses that carry an IPv4 address, and where. */
+/* Prefixes of IPv6 addresses that carry an IPv4 address, and its place in them. */
 static const struct {
     struct prefix prefix;
     size_t at;
@@ -79,7 +79,7 @@ static const char *find_prefix(const struct prefix *table, size_t count, const u
     return NULL;
 }
 
-/* The bytes of the address: 16 of IPv6, or 4 of IPv4. */
+/* Returns the bytes of the address: 16 for IPv6, 4 for IPv4. */
 static const unsigned char *bytes_of(const struct sockaddr *address, size_t *len) {
     if (address->sa_family == AF_INET) {
         *len = 4;
@@ -89,7 +89,7 @@ static const unsigned char *bytes_of(const struct sockaddr *address, size_t *len
     return (const unsigned char *)&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
 }
 
-/* The bytes that count: of an IPv6 address that carries an IPv4 address, the latter. */
+/* Returns the bytes to check. If an IPv6 address carries an IPv4 address, these are the IPv4 address's. */
 static const unsigned char *meaning_of(const struct sockaddr *address, size_t *len) {
     const unsigned char *bytes = bytes_of(address, len);
     for (size_t i = 0; *len == 16 && i < sizeof carriers / sizeof carriers[0]; i++) {
@@ -112,8 +112,8 @@ const char *gw_address_refused(const struct sockaddr *address) {
 }
 
 /*
- * Whether both addresses are in one network with this mask. A mask of less than 8 bits (32 for IPv6) does not count: it
- * belongs to a tunnel to everywhere.
+ * Whether both addresses are in one network with this mask. A mask of less than 8 bits (32 for IPv6) does not count,
+ * because it belongs to a tunnel to all addresses.
  */
 static bool in_network(const unsigned char *a, const unsigned char *b, const unsigned char *mask, size_t len) {
     for (size_t i = 0; i < len; i++) {

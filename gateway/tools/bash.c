@@ -1,4 +1,7 @@
-/* The tool bash: a command for `bash -c`, in the working folder, with a time limit. Its bytes are those approved. */
+/*
+ * The tool bash: runs a command by `bash -c`, in the working folder, with a time limit. It runs exactly the bytes that
+ * were approved.
+ */
 #include "base/clock.h"
 #include "protocol/json_writer.h"
 #include "tools/call.h"
@@ -160,7 +163,7 @@ static void abort_command(struct gw_tool_call *call) {
 }
 
 static void free_nothing(struct gw_tool_call *call) {
-    (void)call; /* `own` is gone when a call has settled */
+    (void)call; /* once the call has settled, `own` is freed */
 }
 
 const struct gw_tool gw_tool_bash = {

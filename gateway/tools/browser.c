@@ -1,4 +1,7 @@
-/* The tool browser before it runs: what is allowed, and what the user is shown. The actions are kept as they were. */
+/*
+ * The tool browser before it runs: checks what is allowed, and writes what the user is shown. Keeps the actions as the
+ * user saw them.
+ */
 #include "tools/browser.h"
 #include "protocol/json_writer.h"
 #include "tools/display.h"
@@ -19,8 +22,9 @@ static enum fm_code refuse_action(struct fm_error *error, size_t index, const ch
 }
 
 /*
- * Only web addresses. What browsers and people read differently is refused: a user name ("https://bank@evil"), a
- * backslash (Chromium reads it as a slash), white space and control characters (Chromium leaves them out).
+ * Allows only web addresses. An address that browsers and people read differently is refused: a user name
+ * ("https://bank@evil"), a backslash (Chromium reads it as a slash), white space and control characters (Chromium
+ * leaves them out).
  */
 static const char *url_fault(const char *url) {
     size_t scheme = strncasecmp(url, "https://", 8) == 0 ? 8 : strncasecmp(url, "http://", 7) == 0 ? 7 : 0;
@@ -71,7 +75,7 @@ static bool add_scheme(struct json_object *action) {
     int len = json_object_get_string_len(json_object_object_get(action, "url"));
     struct fm_buf whole;
     if (strlen(url) != (size_t)len || !lacks_scheme(url)) {
-        return true; /* check_action refuses one with a NUL */
+        return true; /* check_action refuses an address with a NUL */
     }
     fm_buf_init(&whole, GW_TOOL_CALL_TEXT_MAX);
     fm_buf_append_str(&whole, gw_proxy_names_this_machine(url, strcspn(url, ":/?#")) ? "http://" : "https://");
@@ -268,7 +272,7 @@ static enum fm_code prepare_actions(struct gw_tool_call *call, struct fm_error *
 }
 
 static void free_nothing(struct gw_tool_call *call) {
-    (void)call; /* `own` is gone when a call has settled */
+    (void)call; /* once the call has settled, `own` is freed */
 }
 
 #define TEXT(max) "{\"type\":\"string\",\"minLength\":1,\"maxLength\":" max "}"

@@ -1,4 +1,4 @@
-/* The inside of a call of the tool browser: what its files share. The loop's thread. */
+/* The internal state of a call of the tool browser, which its files share. The loop's thread. */
 #ifndef GW_TOOLS_BROWSER_H
 #define GW_TOOLS_BROWSER_H
 
@@ -31,12 +31,12 @@ struct gw_browser {
     bool finished; /* all actions are done */
     bool failed;
     char failure[1000];
-    char refusal[300]; /* the last connection that was refused in this action */
+    char refusal[300]; /* the last connection that the proxy refused during this action */
     size_t refusals;
-    fm_cdp_answered *then; /* where the value of an expression goes */
+    fm_cdp_answered *then; /* the callback that gets the value of an expression */
     struct fm_buf expression;
     struct gw_process_end end;
-    unsigned open; /* timers and proxy that are open, once it closes */
+    unsigned open; /* how many of the timers and the proxy are still open while the browser closes */
 };
 
 /* An action of the table in browser_actions.c. */
@@ -47,13 +47,13 @@ struct gw_browser_action {
     const char *verb;  /* for the summary: "Navigate to" */
     const char *shown; /* the member that follows the verb; NULL: none */
     void (*run)(struct gw_browser *browser, struct json_object *action);
-    void (*late)(struct gw_browser *browser); /* at its time limit; NULL: the limit is a failure */
+    void (*late)(struct gw_browser *browser); /* called at the action's time limit; NULL: the limit is a failure */
 };
 
 /* The row of the action `name`; NULL: there is no such action. */
 const struct gw_browser_action *gw_browser_action_find(const char *name);
 
-/* The object of an action, and a member's text ("" if it is not there). */
+/* Return the object of an action, and the text of a member ("" if there is none). */
 struct json_object *gw_browser_step(const struct gw_browser *browser);
 const char *gw_browser_text(struct json_object *action, const char *member);
 
@@ -63,7 +63,7 @@ size_t gw_browser_own_ports(struct json_object *input, unsigned ports[GW_BROWSER
 /* The current action is done: begins the next one, or the end. */
 void gw_browser_next(struct gw_browser *browser);
 
-/* The current action failed, and so does the call. */
+/* The current action has failed: lets the call fail. */
 void gw_browser_fail(struct gw_browser *browser, const char *fmt, ...) FM_PRINTF(2, 3);
 
 /* Adds one or more lines to the call's output. */
@@ -83,7 +83,7 @@ void gw_browser_evaluate(struct gw_browser *browser, const char *function, const
 enum fm_code gw_browser_execute(struct gw_tool_call *call, struct fm_error *error);
 void gw_browser_abort(struct gw_tool_call *call);
 
-/* For browser_run.c: an event of the page. */
+/* Handles an event of the page, for browser_run.c. */
 void gw_browser_event(struct gw_browser *browser, const char *method, struct json_object *params);
 
 #endif

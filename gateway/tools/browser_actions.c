@@ -1,6 +1,6 @@
 /*
- * What each action does on the page. Its scripts run in an isolated world: the page can change its elements, not the
- * functions that look at them. An action ends in gw_browser_next or gw_browser_fail, once.
+ * What each action does on the page. The scripts run in an isolated world: the page can change its elements, but not
+ * the functions that examine them. An action ends by exactly one call of gw_browser_next or gw_browser_fail.
  */
 #include "tools/browser.h"
 #include "protocol/base64.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define PAUSE_MS 100u
-#define TEXT_MAX "200000" /* characters that a page may send; the output's limit comes after it */
+#define TEXT_MAX "200000" /* characters that a page may send; the limit of the output applies after that */
 
 static struct json_object *object_member(struct json_object *object, const char *name) {
     struct json_object *value = NULL;
@@ -56,7 +56,7 @@ static void on_navigated(void *context, struct json_object *result, const char *
     }
     snprintf(browser->loader, sizeof browser->loader, "%s", gw_browser_text(result, "loaderId"));
     if (!*browser->loader || strcmp(browser->loader, browser->loaded) == 0) {
-        loaded(browser); /* a place in the same document, or the page loaded before this answer came */
+        loaded(browser); /* it is a place in the same document, or the page was loaded before this answer came */
     }
 }
 
@@ -76,7 +76,10 @@ static void run_navigate(struct gw_browser *browser, struct json_object *action)
     fm_buf_free(&params);
 }
 
-/* The time limit of a navigation: if the page is there, but something of it is still loading, that is no failure. */
+/*
+ * Called at the time limit of a navigation. If the page is there, but parts of it are still loading, that is no
+ * failure.
+ */
 static void late_navigate(struct gw_browser *browser) {
     if (*browser->loader) {
         gw_browser_say(browser, "(The page was still loading after %d s.)\n", GW_BROWSER_STEP_MS / 1000);
@@ -91,7 +94,7 @@ static void late_navigate(struct gw_browser *browser) {
 
 /* ---- what a click or a key leads to ---- */
 
-/* If a navigation follows, it begins within the pause, and its end is waited for. */
+/* Waits for a pause. If a navigation follows, it begins within that pause, and its end is waited for too. */
 static void settle_page(struct gw_browser *browser) {
     browser->settling = true;
     browser->paused = false;
@@ -232,7 +235,7 @@ static void waited(struct gw_browser *browser) {
 static void on_looked(void *context, struct json_object *value, const char *error) {
     struct gw_browser *browser = context;
     if (error &&
-        *error == 't') { /* "the page's answer is an error": an invalid selector; others are of navigations */
+        *error == 't') { /* "the page's answer is an error": an invalid selector; navigations cause other errors */
         gw_browser_fail(browser, "%s", error);
     } else if (!error && json_object_get_boolean(value)) {
         waited(browser);
@@ -365,7 +368,8 @@ static void on_dialog(struct gw_browser *browser, struct json_object *params) {
 }
 
 /*
- * A second barrier besides the proxy: refuses addresses that are not of the web, which pages can't open by themselves.
+ * A second barrier besides the proxy: refuses addresses that are no web addresses. Pages can't open such addresses by
+ * themselves anyway.
  */
 static void on_frame(struct gw_browser *browser, struct json_object *params) {
     static const char *const schemes[] = {"http:", "https:", "about:", "data:", "blob:", "chrome-error:"};

@@ -1,7 +1,7 @@
 /*
- * The life of a browser: proxy, process, page, actions one after the other, end. Whatever ends it (the last action, a
- * failure, an abort, the time limit, a crash) ends the process first; when that is gone, the proxy and the timers
- * close; then, and only then, the call settles.
+ * The life of a browser: proxy, process, page, actions one after the other, end. Many things can end it: the last
+ * action, a failure, an abort, the time limit, a crash. In each case the process ends first. When it is gone, the proxy
+ * and the timers close. Only then the call settles.
  */
 #include "tools/browser.h"
 #include "base/platform.h"
@@ -16,7 +16,8 @@
 
 #define REFUSALS_SAID 5u
 #define NOISE_MAX     1000u
-#define NOWHERE       "https://off.invalid/" /* RFC 6761, 6.4: for requests to Chromium's maker that no user approved */
+/* RFC 6761, 6.4: used for requests to Chromium's maker, which no user approved */
+#define NOWHERE       "https://off.invalid/"
 #define PROGRESS_MAX  200u                   /* bytes of a URL or a selector in a line of progress */
 
 /* ---- the end ---- */
@@ -60,7 +61,7 @@ static void settle_browser(struct gw_browser *browser) {
     char note[1800] = "";
     enum gw_end end = say_end(browser, note, sizeof note);
     struct gw_process_end process = browser->end;
-    process.why = GW_PROCESS_FAILED; /* how Chromium exits has no meaning */
+    process.why = GW_PROCESS_FAILED; /* Chromium's exit status has no meaning */
     fm_cdp_free(&browser->cdp);
     gw_output_free(&browser->noise);
     fm_buf_free(&browser->expression);
@@ -395,7 +396,7 @@ static enum fm_code freeze(struct gw_browser *browser, struct fm_error *error) {
     return code;
 }
 
-/* After a failed start: closes what is open, and frees without settling. */
+/* Cleans up after a failed start: closes what is open, and frees the browser without settling the call. */
 static void forget_one(struct gw_browser *browser) {
     if (--browser->open == 0) {
         fm_cdp_free(&browser->cdp);

@@ -1,4 +1,4 @@
-/* The inside of a call: what the tools' files share with registry.c. The loop's thread. */
+/* The internal state of a call, which the tools' files share with registry.c. The loop's thread. */
 #ifndef GW_TOOLS_CALL_H
 #define GW_TOOLS_CALL_H
 
@@ -36,17 +36,17 @@ struct gw_tool_call {
     int job;                         /* sealed memfd that holds the job; -1: none */
     char digest[GW_DIGEST_SIZE];     /* the digest of what the user approves */
     char job_digest[GW_DIGEST_SIZE]; /* the digest of the job */
-    struct fm_buf summary;           /* NUL-terminated once it is prepared; so are the details */
+    struct fm_buf summary;           /* NUL-terminated once the call is prepared, as the details are */
     struct fm_buf details;
     struct gw_observer observer;
     struct gw_output output;
     struct gw_attachment attachments[GW_ATTACHMENTS_MAX];
     size_t attachment_count;
     size_t attachment_bytes;
-    uv_timer_t later; /* for callbacks that must not come at once */
+    uv_timer_t later; /* for callbacks that must come later, from the loop */
     bool aborting;
     bool settled;
-    bool freed;              /* gw_tool_call_free came; the timer is closing */
+    bool freed;              /* gw_tool_call_free was called; the timer is closing */
     struct fm_error failure; /* why the start failed */
     void *own;               /* the tool's */
 };
@@ -60,23 +60,26 @@ struct gw_job_plan {
     bool home_private; /* the private folder is HOME, too */
 };
 
-/* Writes the job into a sealed memfd, and its digest. */
+/* Writes the job into a sealed memfd, and computes its digest. */
 FM_MUST_USE enum fm_code gw_tool_call_freeze(struct gw_tool_call *call, const struct gw_job_plan *plan,
                                              struct fm_error *error);
 
-/* A path for a folder that the runner makes. The caller frees it; NULL: no memory. */
+/* Returns a path for a folder that the runner makes. The caller frees the path; NULL: no memory. */
 char *gw_tool_call_private_path(const struct gw_tool_call *call);
 
 /* Reports progress to the observer. */
 void gw_tool_call_progress(struct gw_tool_call *call, const char *fmt, ...) FM_PRINTF(2, 3);
 
-/* Owns `data` (base64, malloc'd) from now on, whatever it returns. False: there is no room for it. */
+/*
+ * Adds an attachment. The call owns `data` (base64, malloc'd) from now on, whatever is returned. False: there is no
+ * room for it.
+ */
 FM_MUST_USE bool gw_tool_call_attach(struct gw_tool_call *call, const char *mime_type, const char *name, char *data,
                                      size_t len);
 
 /*
- * The only end of a call. `note` is a line that is added to the output; "" or NULL: none. `process` may be NULL, if no
- * process ran.
+ * Settles the call; a call ends only by this function. `note` is a line that is added to the output; "" or NULL: none.
+ * `process` may be NULL if no process ran.
  */
 void gw_tool_call_settle(struct gw_tool_call *call, enum gw_end end, const struct gw_process_end *process,
                          const char *note);

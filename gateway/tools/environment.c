@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A name with "*" at its end stands for all names that begin like it. */
+/* A name with "*" at its end stands for all names with that beginning. */
 static const char *const allowed[] = {"HOME", "LANG",  "LANGUAGE", "LC_*", "LOGNAME",
                                       "PATH", "SHELL", "TMPDIR",   "TZ",   "USER"};
 

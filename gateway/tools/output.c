@@ -1,6 +1,7 @@
 /*
- * The beginning in a buffer, the end in a ring. Bytes become UTF-8 only at the end, because the ring may begin in the
- * middle of a character. So `total` counts what the command printed, and the missing bytes are counted exactly.
+ * The beginning of an output is in a buffer, its end in a ring. Bytes become UTF-8 only when the text is written,
+ * because the ring may begin in the middle of a character. So `total` counts the bytes that the command printed, and
+ * the missing bytes are counted exactly.
  */
 #include "tools/output.h"
 #include "base/utf8.h"
@@ -25,7 +26,7 @@ void gw_output_free(struct gw_output *output) {
     fm_buf_free(&output->tail);
 }
 
-/* Appends as much as there is room for. Returns how much. */
+/* Appends as many bytes as there is room for. Returns how many. */
 static size_t fill_buffer(struct gw_output *output, struct fm_buf *buf, const char *data, size_t len) {
     size_t room = buf->max - buf->len;
     size_t taken = len < room ? len : room;
@@ -49,7 +50,7 @@ void gw_output_add(struct gw_output *output, const char *data, size_t len) {
     if (output->failed || len == 0) {
         return;
     }
-    if (len > tail->len) { /* a piece is longer than the ring: only its end counts */
+    if (len > tail->len) { /* if a piece is longer than the ring, only its end is kept */
         data += len - tail->len;
         len = tail->len;
     }
@@ -59,7 +60,7 @@ void gw_output_add(struct gw_output *output, const char *data, size_t len) {
     output->at = (output->at + len) % tail->len;
 }
 
-/* The length of the sequence at `text`; `*becomes` is its length in the result. */
+/* Returns the length of the UTF-8 sequence at `text`; `*becomes` is its length in the result. */
 static size_t step_at(const char *text, size_t len, size_t *becomes) {
     int step = fm_utf8_sequence(text, len);
     *becomes = step > 0 ? (size_t)step : sizeof replacement - 1;
@@ -75,7 +76,7 @@ static size_t size_of(const char *text, size_t len) {
     return size;
 }
 
-/* Appends the text up to `budget` bytes. Returns how many bytes of `text` that is. */
+/* Appends at most `budget` bytes. Returns how many bytes of `text` they stand for. */
 static size_t append_front(struct fm_buf *buf, const char *text, size_t len, size_t budget) {
     size_t at = 0;
     while (at < len) {
@@ -91,7 +92,7 @@ static size_t append_front(struct fm_buf *buf, const char *text, size_t len, siz
     return at;
 }
 
-/* Where the last characters begin that fit in `budget`. */
+/* Returns where the longest end of the text begins that fits in `budget`. */
 static size_t back_from(const char *text, size_t len, size_t budget) {
     size_t size = size_of(text, len);
     size_t at = 0;

@@ -18,7 +18,7 @@ struct gw_output {
     bool failed; /* out of memory: later bytes are counted as missing */
 };
 
-/* `max` in bytes; less than 1,000 counts as 1,000. Allocates nothing. */
+/* Prepares an empty output of at most `max` bytes; less than 1,000 counts as 1,000. Allocates nothing. */
 void gw_output_init(struct gw_output *output, size_t max);
 void gw_output_free(struct gw_output *output);
 

@@ -1,7 +1,7 @@
 /*
  * A runner on the loop. It has ended when its exit is known and its two streams have ended. A descendant that escaped
- * from a killed runner may keep the output open, so after the exit this is waited for only for a moment. `ended` comes
- * after every handle is closed, so nothing comes after it.
+ * from a killed runner may keep the output open, so after the exit the streams' end is waited for only for a moment.
+ * `ended` is called when every handle is closed, so no callback comes after it.
  */
 #include "tools/process.h"
 #include "base/buf.h"
@@ -120,7 +120,7 @@ static void on_late(uv_timer_t *timer) {
 
 static void on_runner_exit(uv_process_t *runner, int64_t status, int number) {
     struct gw_process *process = runner->data;
-    (void)status; /* the answer says it */
+    (void)status; /* the runner's answer says why */
     (void)number;
     process->exited = true;
     uv_timer_start(&process->late, on_late, LATE_MS, 0);
@@ -129,7 +129,7 @@ static void on_runner_exit(uv_process_t *runner, int64_t status, int number) {
 
 /* ---- streams ---- */
 
-/* One piece for all streams: its bytes are passed on before the next read. */
+/* All streams share one buffer, because its bytes are passed on before the next read. */
 static void allocate_piece(uv_handle_t *handle, size_t wanted, uv_buf_t *buf) {
     struct gw_process *process = handle->data;
     (void)wanted;
@@ -192,7 +192,7 @@ bool gw_process_write(struct gw_process *process, const char *data, size_t len) 
 
 void gw_process_abort(struct gw_process *process) {
     if (!process->closing && !process->exited && !write_copy(&process->control, "a", 1)) {
-        uv_process_kill(&process->runner, SIGKILL); /* no memory for a byte: kills it instead */
+        uv_process_kill(&process->runner, SIGKILL); /* there is no memory to send a byte: kills the runner instead */
     }
 }
 
@@ -240,7 +240,7 @@ static void make_pipe(uv_stdio_container_t *at, int flags, uv_pipe_t *pipe) {
 
 static int spawn(struct gw_process *process, const struct gw_process_start *start, int output) {
     char *args[] = {(char *)start->runner, NULL};
-    char *environment[] = {NULL}; /* the job has the command's environment */
+    char *environment[] = {NULL}; /* the runner needs no environment: the job has the command's */
     uv_stdio_container_t stdio[GW_RUN_PIPE_OUT + 1] = {{.flags = UV_IGNORE}};
     uv_process_options_t options = {
         .exit_cb = on_runner_exit, .file = start->runner, .args = args, .env = environment, .stdio = stdio};

@@ -1,7 +1,7 @@
 /*
- * A proxy is a listener and its connections. A connection is two sockets and the bytes between them: each side is read
- * only while nothing waits to be written to the other, so that memory is bounded by two pieces a connection. It is
- * freed when its last handle has closed, and the proxy after its last connection.
+ * A proxy is a listener and its connections. A connection is two sockets and the bytes between them. A side is read
+ * only while nothing waits to be written to the other side, so a connection needs memory for at most two pieces. A
+ * connection is freed when its last handle has closed, and the proxy after its last connection.
  */
 #include "tools/proxy.h"
 #include "tools/address.h"
@@ -43,7 +43,7 @@ struct gw_proxy {
 /* One direction of a connection. */
 struct side {
     uv_tcp_t socket;
-    uv_write_t write; /* of the bytes that the other side sent */
+    uv_write_t write; /* the bytes that the other side sent */
     uv_shutdown_t shutdown;
     char piece[PIECE];
     bool initialised;
@@ -57,7 +57,7 @@ struct connection {
     struct side server;
     uv_getaddrinfo_t lookup;
     uv_connect_t connect;
-    uv_timer_t attempt; /* gives an address up */
+    uv_timer_t attempt; /* ends the try to reach an address */
     struct addrinfo *addresses;
     struct addrinfo *candidate;
     char host[HOST_MAX + 1];
@@ -67,7 +67,7 @@ struct connection {
     enum stage stage;
     bool six;      /* ::1 is being tried for a name that leads to this machine */
     unsigned open; /* handles and look-ups that will call back */
-    unsigned ends; /* sides that have sent all */
+    unsigned ends; /* sides that have sent everything */
 };
 
 static void close_connection(struct connection *connection);
@@ -297,7 +297,7 @@ static void connect_to(struct connection *connection, const struct sockaddr *add
     }
 }
 
-/* Connects to the next address that may be reached: a host may have several, of which some do not answer. */
+/* Connects to the next address that may be reached: a host may have several addresses, and some may not answer. */
 static void try_next(struct connection *connection) {
     struct gw_proxy *proxy = connection->proxy;
     const char *refusal = NULL;
@@ -342,8 +342,8 @@ static void on_resolved(uv_getaddrinfo_t *lookup, int status, struct addrinfo *a
 }
 
 /*
- * A name, or an address as text: getaddrinfo takes both. By RFC 6761, sections 6.3 and 6.4, "invalid" leads nowhere and
- * "localhost" to this machine, so no server is asked for them.
+ * Resolves a name, or an address as text: getaddrinfo takes both. By RFC 6761, sections 6.3 and 6.4, "invalid" leads
+ * nowhere and "localhost" to this machine, so no name server is asked for them.
  */
 static void resolve_host(struct connection *connection) {
     resolve(connection, is_below(connection->host, "localhost") ? "127.0.0.1" : connection->host);
@@ -399,7 +399,7 @@ static void on_greeted(uv_write_t *write, int status) {
     }
 }
 
-/* Handles what has come. The browser waits for each answer, so nothing comes after a message. */
+/* Handles the message that has come. The browser waits for each answer, so no bytes come after a message. */
 static void take_request(struct connection *connection) {
     static char no_authentication[] = {5, 0};
     const unsigned char *at = connection->request;

@@ -1,8 +1,8 @@
 /*
  * The browser's only way out: a SOCKS 5 proxy (RFC 1928, only CONNECT, no authentication) on a port of 127.0.0.1. It
  * resolves names itself, checks each address (address.h), and connects to the very address that it checked. So neither
- * a redirect nor a name that changes its address leads elsewhere. Where a host has several addresses, it tries those
- * that may be reached in turn, for up to 2 s each. It lives as long as a call. The loop's thread.
+ * a redirect nor a name that changes its address leads elsewhere. If a host has several addresses, the proxy tries the
+ * allowed ones one after the other, for up to 2 s each. A proxy lives as long as its call. The loop's thread.
  */
 #ifndef GW_TOOLS_PROXY_H
 #define GW_TOOLS_PROXY_H
@@ -39,7 +39,7 @@ FM_MUST_USE enum fm_code gw_proxy_open(uv_loop_t *loop, const struct gw_proxy_po
 /* The port that it listens on. */
 int gw_proxy_port(const struct gw_proxy *proxy);
 
-/* Closes everything, later; `closed` is called when nothing is left. The proxy must not be used any more. */
+/* Begins to close everything; `closed` is called when nothing is left. Do not use the proxy after this call. */
 void gw_proxy_close(struct gw_proxy *proxy, void (*closed)(void *context));
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The table of tools, and the life of a call: prepared, started, settled once. Only gw_tool_call_settle reports a
- * result, and a call calls back only from the loop.
+ * The table of tools, and the life of a call: it is prepared, started, and settled once. Only gw_tool_call_settle
+ * reports a result, and callbacks come only from the loop.
  */
 #include "base/platform.h"
 #include "protocol/json_check.h"
@@ -26,7 +26,7 @@
 
 #define PROCESSES_MAX 4096
 #define TEMPORARY_MAX                                                                                                  \
-    32u /* bytes of the folder's path: programs make sockets below it, whose paths have 107 (unix(7)) */
+    32u /* bytes of the folder's path: programs make sockets below it, whose paths may have 107 bytes (unix(7)) */
 
 static const struct gw_tool *const table[] = {&gw_tool_bash, &gw_tool_browser};
 
@@ -132,7 +132,7 @@ static const struct gw_tool *find_tool(const char *name) {
     return NULL;
 }
 
-/* Makes a tree of JSON text; NULL with the error. */
+/* Makes a tree from JSON text; NULL with the error. */
 static struct json_object *parse_json(const char *text, size_t len, struct fm_error *error) {
     size_t offset = 0;
     struct json_object *root = NULL;
@@ -407,5 +407,5 @@ void gw_tool_call_settle(struct gw_tool_call *call, enum gw_end end, const struc
         result.exit_code = process->exit_code;
     }
     call->observer.done(call->observer.context, &result);
-    fm_buf_free(&text); /* the call may be freed; it goes with the loop's next turn */
+    fm_buf_free(&text); /* `done` may free the call, whose memory goes in the loop's next round */
 }

@@ -169,7 +169,7 @@ static enum fm_code no_check(const struct check *check, struct json_object *rule
     return FM_OK;
 }
 
-/* In the order of checking: the type comes first, because the others rely on it. */
+/* The rows are in the order of the checks: the type comes first, because the other checks rely on it. */
 static const struct {
     const char *name;
     enum fm_code (*check)(const struct check *check, struct json_object *rule);
@@ -185,7 +185,7 @@ static const struct {
     {"items", check_items},
     {"minimum", check_minimum},
     {"maximum", check_maximum},
-    {"additionalProperties", no_check}, /* check_properties looks at it */
+    {"additionalProperties", no_check}, /* check_properties handles this keyword */
     {"title", no_check},
     {"description", no_check},
 };

@@ -8,7 +8,7 @@ export default defineConfig({
     emptyOutDir: true,
     target: "es2022",
     modulePreload: { polyfill: false },
-    assetsInlineLimit: 0, // the content security policy has no data: for scripts and styles
+    assetsInlineLimit: 0, // the content security policy does not allow data: for scripts and styles
     reportCompressedSize: false,
     license: { fileName: "licenses.txt" },
   },

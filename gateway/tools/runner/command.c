@@ -1,6 +1,6 @@
 /*
- * What happens between fork and exec. The order matters, because each step needs what the next one takes away: the
- * limits are set, then the sandbox is closed, then the descriptors are arranged.
+ * What happens between fork and exec. The order matters, because each step needs rights or descriptors that the next
+ * one takes away. First the limits are set, then the sandbox is closed, then the descriptors are arranged.
  */
 #include "tools/runner/command.h"
 #include "tools/runner/processes.h"
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define NR_CLOSE_RANGE 436   /* newer than some headers; Linux 5.9 */
-#define BADNESS        "500" /* where memory runs out, the kernel ends a command before the gateway (proc(5)) */
+#define BADNESS        "500" /* if memory runs out, the kernel ends a command before the gateway (proc(5)) */
 
 static void reset_signals(void) {
     sigset_t none;
@@ -28,7 +28,7 @@ static void reset_signals(void) {
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Keeps 0 to 2, the pipes of a job that has some, and `problem`, which exec closes. Closes all others. */
+/* Closes all descriptors except 0 to 2, the pipes of a job that has some, and `problem`, which exec closes. */
 static bool arrange_descriptors(const struct gw_job *job, int problem) {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     bool arranged = null >= 0 && dup2(null, 0) == 0;

@@ -1,6 +1,6 @@
 /*
- * The first process around a command. Whatever happens, it ends only after each of its descendants: in a PID namespace
- * because the kernel kills them with it, elsewhere because it is their subreaper and waits for them.
+ * The first process around a command. Whatever happens, no descendant outlives it. In a PID namespace the kernel kills
+ * them with it; elsewhere it is their subreaper and waits for them.
  */
 #include "tools/runner/inner.h"
 #include "tools/runner/command.h"
@@ -41,7 +41,7 @@ static bool write_file(const char *path, const char *text) {
     return written;
 }
 
-/* user_namespaces(7): one user and one group, and no setgroups, is what a process without rights may map. */
+/* user_namespaces(7): a process without rights may map only one user and one group, and must deny setgroups. */
 static bool map_user(uid_t user, gid_t group) {
     char line[64];
     write_file("/proc/self/setgroups", "deny"); /* older kernels have no such file */
@@ -53,7 +53,7 @@ static bool map_user(uid_t user, gid_t group) {
 
 /*
  * Since Linux 6.14 each PID namespace has its own limit (Documentation/admin-guide/sysctl/kernel.rst); before that, a
- * write would change the machine's. The kernel refuses a lower limit than PID_MAX_LEAST, which would leave no limit.
+ * write would change the machine's. The kernel refuses a limit below PID_MAX_LEAST, and then there would be no limit.
  */
 static void limit_namespace(int64_t processes) {
     struct utsname name;
@@ -96,11 +96,11 @@ static bool enter(const struct gw_job *job, int flags, uid_t user, gid_t group) 
         return false;
     }
     limit_namespace(job->processes);
-    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* a parent that died before this is noticed by the end of the stream */
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* if the parent died before this, the end of the stream shows it */
     return true;
 }
 
-/* Waits for a byte; the end of the stream is GW_ASK_KILL. */
+/* Waits for a byte; at the end of the stream, returns GW_ASK_KILL. */
 static char next_ask(int socket) {
     char ask = GW_ASK_KILL;
     ssize_t got;

@@ -1,6 +1,6 @@
 /*
- * The process between the runner and the command: the first one of a PID namespace, where the kernel allows one, or
- * else a subreaper. It starts the command, reaps what is left without a parent, and ends when nothing is left.
+ * The process between the runner and the command: the first one of a PID namespace, if the kernel allows one, or else a
+ * subreaper. It starts the command, reaps processes that have lost their parent, and ends when no process is left.
  */
 #ifndef GW_TOOLS_RUNNER_INNER_H
 #define GW_TOOLS_RUNNER_INNER_H

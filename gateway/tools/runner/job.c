@@ -1,4 +1,4 @@
-/* Reads a runner's job. Nothing of it is looked at before its bytes are known to be those that were approved. */
+/* Reads a runner's job. The job is parsed only after its digest has shown that its bytes are the approved ones. */
 #include "tools/runner/job.h"
 #include "tools/digest.h"
 #include "tools/runner/wire.h"
@@ -40,7 +40,10 @@ static struct json_object *typed_member(struct json_object *root, const char *na
     return json_object_object_get_ex(root, name, &value) && json_object_is_type(value, type) ? value : NULL;
 }
 
-/* A NULL-terminated list of the strings; NULL when it is not one, or out of memory. The strings stay json-c's. */
+/*
+ * Returns a NULL-terminated list of the array's strings; NULL: it is no array of strings, or out of memory. json-c
+ * keeps the strings.
+ */
 static char **strings(struct json_object *root, const char *name) {
     struct json_object *list = typed_member(root, name, json_type_array);
     size_t count = list ? json_object_array_length(list) : 0;

@@ -1,4 +1,4 @@
-/* The job of a runner: read once, and checked against the digest that the gateway gave. */
+/* The job of a runner. It is read once, and checked against the digest that the gateway gave. */
 #ifndef GW_TOOLS_RUNNER_JOB_H
 #define GW_TOOLS_RUNNER_JOB_H
 
@@ -27,7 +27,7 @@ struct gw_job {
 
 /*
  * Reads the job from the memfd `fd`, which must be sealed against writing and have the SHA-256 `digest` (hexadecimal).
- * What `job` points to lives as long as the process. Blocks only on memory.
+ * The memory that `job` points to is valid until the process ends. Blocks only on memory.
  */
 FM_MUST_USE enum fm_code gw_job_read(int fd, const char *digest, struct gw_job *job, struct fm_error *error);
 

@@ -1,7 +1,7 @@
 /*
  * fm-tool-run: runs one approved command, and ends only when no process of it is left. The gateway starts one for each
  * tool call (wire.h). It ends the command at the job's time limit, when the gateway says so, and when the gateway is
- * gone, by kill -9 too: then the control socket ends.
+ * gone, even by kill -9: then the control socket ends.
  */
 #include "base/buf.h"
 #include "base/clock.h"
@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define INNER_LATE_MS 1000 /* then the inner process itself is killed: the command may have stopped it */
+#define INNER_LATE_MS 1000 /* then the inner process is killed, because the command may have stopped it */
 
 struct runner {
     struct gw_job job;
@@ -72,7 +72,7 @@ static int report_end(const struct runner *runner, const char *error) {
     return sent < 0 || error ? 1 : 0;
 }
 
-/* A message of the inner process. False when it has ended. */
+/* Reads a message of the inner process. False: the inner process has ended. */
 static bool read_report(struct runner *runner) {
     ssize_t got;
     do {
@@ -82,8 +82,8 @@ static bool read_report(struct runner *runner) {
 }
 
 /*
- * Starts the inner process with the namespaces `flags`, and waits until it is ready. False: these namespaces can't be
- * had.
+ * Starts the inner process with the namespaces `flags`, and waits until it is ready. False: these namespaces are not
+ * available.
  */
 static bool start_inner(struct runner *runner, int flags) {
     int ends[2];
@@ -94,7 +94,9 @@ static bool start_inner(struct runner *runner, int flags) {
     int other = fcntl(ends[1], F_DUPFD_CLOEXEC, GW_RUN_FREE);
     close(ends[0]);
     close(ends[1]);
-    /* Like fork(), with namespaces. It gets no separate stack; this process has one thread. */
+    /*
+     * Works like fork(), but with namespaces. The new process needs no separate stack, because this one has one thread.
+     */
     runner->inner = (pid_t)syscall(SYS_clone, (unsigned long)(flags | SIGCHLD), 0ul, 0ul, 0ul, 0ul);
     if (runner->inner == 0) {
         close(runner->socket);
@@ -122,8 +124,8 @@ static void ask_inner(const struct runner *runner, char what) {
 }
 
 /*
- * Waits for bytes of the inner process or, with `control`, of the gateway, until the time `until`. False: the time is
- * up.
+ * Waits for bytes from the inner process or, with `control`, from the gateway, until the time `until`. False: the time
+ * is up.
  */
 static bool wait_for(const struct runner *runner, bool control, int64_t until, bool *control_ready) {
     struct pollfd waited[] = {{.fd = runner->socket, .events = POLLIN},
@@ -174,7 +176,7 @@ static void run_command(struct runner *runner) {
     }
 }
 
-/* The inner process has ended, or must end: whatever it left belongs to this process now. */
+/* Ends what is left after the inner process has ended or must end: its descendants belong to this process now. */
 static void finish_runner(struct runner *runner) {
     if (!runner->reported) {
         kill(runner->inner, SIGKILL);
@@ -200,7 +202,10 @@ int main(void) {
     if (gw_job_read(GW_RUN_JOB, digest, &runner.job, &error) != FM_OK) {
         return report_end(&runner, error.detail);
     }
-    /* A process that is cloned later starts in this folder, and there it belongs to its own mount namespace. */
+    /*
+     * A process that is cloned later starts in this folder. There, the folder belongs to the process's own mount
+     * namespace.
+     */
     if (fchdir(GW_RUN_FOLDER) != 0) {
         return report_end(&runner, "the working folder can't be entered; may this user search it?");
     }

@@ -1,6 +1,6 @@
 /*
  * Finds and ends the descendants of this process. A killed or stopped process does not fork, so each round leaves fewer
- * that can; the rounds end when one finds nothing new.
+ * processes that can. The rounds end when one finds no new process.
  */
 #include "tools/runner/processes.h"
 
@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ROUNDS_MAX 200 /* rounds of stopping; a fork bomb that is faster is killed all the same */
+#define ROUNDS_MAX 200 /* rounds of stopping; a fork bomb that is faster than these is still killed */
 
 struct process {
     pid_t pid;
@@ -60,7 +60,7 @@ static bool read_process(const char *name, struct process *row) {
     return true;
 }
 
-/* In a container, /proc may belong to another PID namespace; its numbers mean other processes here. */
+/* In a container, /proc may belong to another PID namespace. Its numbers would mean other processes here. */
 static bool proc_is_ours(void) {
     char self[32] = "";
     return readlink("/proc/self", self, sizeof self - 1) > 0 && strtol(self, NULL, 10) == getpid();
@@ -112,7 +112,7 @@ static void mark(struct table *table) {
     }
 }
 
-/* Returns how many of them got the signal. `running_only`: not those that are stopped or dead. */
+/* Returns how many processes got the signal. `running_only`: processes that are stopped or dead get none. */
 static size_t signal_marked(const struct table *table, int number, bool running_only) {
     size_t count = 0;
     for (size_t i = 0; i < table->count; i++) {
@@ -127,7 +127,7 @@ static size_t signal_marked(const struct table *table, int number, bool running_
 void gw_processes_signal(bool own_namespace, int number) {
     struct table table = {0};
     if (own_namespace) {
-        kill(-1, number); /* all of the namespace but this process */
+        kill(-1, number); /* all processes of the namespace but this one */
         return;
     }
     for (int round = 0; number == SIGKILL && round < ROUNDS_MAX; round++) {

@@ -1,6 +1,6 @@
 /*
- * Removes a tree with one descriptor: it goes down into a folder's first subfolder until there is none, removes what is
- * there, and goes up by "..", where it looks again. So neither the depth nor the length of a path matters.
+ * Removes a tree with one descriptor. It goes down into a folder's first subfolder until a folder has none, removes the
+ * entries of that folder, goes up by "..", and looks again. So neither the depth nor the length of a path matters.
  */
 #include "tools/runner/remove.h"
 
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define STEPS_MAX 1000000 /* more: something can't be removed, such as an immutable file */
+#define STEPS_MAX 1000000 /* if more were needed, something can't be removed, such as an immutable file */
 #define FOLDER    (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 static int open_folder(int at, const char *name) {
@@ -26,8 +26,8 @@ static int open_folder(int at, const char *name) {
 }
 
 /*
- * Removes the entries that can be removed. Returns the first subfolder that can be opened and is not empty; -1: no
- * subfolder is like that.
+ * Removes the entries that can be removed. Returns the first subfolder that can be opened and is not empty; -1: there
+ * is no such subfolder.
  */
 static int clear(int folder) {
     int next = -1;

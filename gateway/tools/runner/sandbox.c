@@ -21,7 +21,7 @@
 
 /* ---- hidden paths ---- */
 
-/* The path with its links resolved. If its end does not exist, only the part that exists is resolved. */
+/* Returns the path with its links resolved. If its end does not exist, only the part that exists is resolved. */
 static char *resolve_links(const char *path) {
     char *real = realpath(path, NULL);
     const char *slash = strrchr(path, '/');
@@ -39,8 +39,8 @@ static char *resolve_links(const char *path) {
 }
 
 /*
- * The path with the links of its folder resolved, but not its last name: if that is a link, the link must not be
- * replaced.
+ * Returns the path with the links of its folder resolved, but not its last name. If the last name is a link, the link
+ * itself must be protected from being replaced.
  */
 static char *resolve_name(const char *path) {
     const char *slash = strrchr(path, '/');
@@ -64,8 +64,9 @@ static void hide(struct fm_buf *hidden, const char *path) {
 }
 
 /*
- * The paths in a job's list, as they are on the disk now, and /dev: a disk, a microphone or a keyboard is a file there.
- * The few devices that programs need are granted one by one. Each path ends with a NUL. False when out of memory.
+ * Returns the paths in a job's list, with links resolved as they are now, and /dev, because disks, microphones and
+ * keyboards are files there. The few devices that programs need are granted one by one. Each path ends with a NUL.
+ * False when out of memory.
  */
 static bool find_hidden(char *const *named, struct fm_buf *hidden) {
     bool whole = true;
@@ -84,8 +85,8 @@ static bool find_hidden(char *const *named, struct fm_buf *hidden) {
 }
 
 /*
- * The hidden path that is in the folder, or that the folder is in: a right to write in the folder would be a right to
- * write there. NULL: no hidden path is like that.
+ * Returns a hidden path that is in the folder, or that the folder is in. The right to write in the folder would be a
+ * right to write in that path. NULL: there is none.
  */
 static const char *conflict(const struct fm_buf *hidden, int folder) {
     char path[PATH_MAX];
@@ -167,7 +168,8 @@ done:
 #ifdef FM_SECCOMP
 /*
  * A pair of stream sockets, which programs use as pipes, stays a pair, and is allowed. Other pairs can send or connect
- * to any process that has a named socket: those of datagrams (also as SOCK_RAW, unix(7)) and those of other families.
+ * to any process that has a named socket: pairs of datagram sockets (also as SOCK_RAW, unix(7)) and pairs of other
+ * families.
  */
 static void deny_sockets(struct fm_filter *filter) {
     fm_filter_answer_if(filter, BPF_JEQ, SYS_socket, FM_FAIL(EPERM));
@@ -184,7 +186,8 @@ static void deny_sockets(struct fm_filter *filter) {
 }
 
 /*
- * The call `number` must not empty a file that it opens only for reading. O_TRUNC does that without the right to write.
+ * Denies that the call `number` empties a file that it opens only for reading. O_TRUNC would do that without the right
+ * to write.
  */
 static void deny_truncation(struct fm_filter *filter, int number, unsigned argument) {
     fm_filter_only_for(filter, number, 5);
@@ -196,7 +199,7 @@ static void deny_truncation(struct fm_filter *filter, int number, unsigned argum
 
 /*
  * io_uring opens files and sockets without the system calls that a filter sees. The kernel's keys belong to the session
- * and the user, as the hidden files do.
+ * and the user, so they must be hidden like the hidden files.
  */
 static bool close_calls(bool sockets_denied, bool truncation_seen) {
     static const int denied[] = {FM_NR_IO_URING_SETUP, SYS_add_key, SYS_request_key, SYS_keyctl};
@@ -223,7 +226,7 @@ static bool close_calls(bool sockets_denied, bool truncation_seen) {
     (void)sockets_denied;
     (void)truncation_seen;
     errno = ENOSYS;
-    return false; /* the filter has not been tried on this architecture */
+    return false; /* the filter has not been tested on this architecture */
 }
 #endif
 

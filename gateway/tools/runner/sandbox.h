@@ -5,8 +5,8 @@
 #include "tools/runner/job.h"
 
 /*
- * Confines the calling process permanently. "off": not at all. "write": files can be changed only in the folder (where
- * the job says so) and in the job's private folder, the hidden ones can't be read, there are no capabilities, and other
+ * Confines the calling process permanently. "off": not at all. "write": files can be changed only in the folder (if the
+ * job says so) and in the job's private folder, hidden files can't be read, there are no capabilities, and other
  * processes can't be touched. "strict": there are no sockets either. False with the reason in `problem`; the process
  * must not go on then.
  */

@@ -13,15 +13,15 @@ enum {
     GW_RUN_CONTROL = 3,
     GW_RUN_JOB = 4,
     GW_RUN_FOLDER = 5,  /* the working folder, opened with O_PATH */
-    GW_RUN_PIPE_IN = 6, /* the command's descriptor 3, where the job says `pipes` */
+    GW_RUN_PIPE_IN = 6, /* the command's descriptor 3, if the job says `pipes` */
     GW_RUN_PIPE_OUT = 7,
-    GW_RUN_FREE = 10, /* the runner's own are from here on */
+    GW_RUN_FREE = 10, /* the runner's own descriptors begin here */
 };
 
 #define GW_RUN_DIGEST  64
 #define GW_RUN_JOB_MAX (1024u * 1024u)
 
-/* How long a process has between SIGTERM and SIGKILL. With what follows it stays below 2 s. */
+/* How long a process has between SIGTERM and SIGKILL. Together with what follows, that stays below 2 s. */
 #define GW_RUN_GRACE_MS 500
 
 #endif

@@ -210,7 +210,7 @@ export class JarvisApp extends LitElement {
     ></jarvis-chat-view>`;
   }
 
-  /** The approval that the dialog shows: the oldest that was not put aside. */
+  /** The approval that the dialog shows: the oldest one that was not put aside. */
   private get approval(): Approval | null {
     return this.controller.approvals.find((each) => !this.setAside.has(each.approvalId)) ?? null;
   }
@@ -353,7 +353,7 @@ export class JarvisApp extends LitElement {
       .with-bar .bar {
         margin-left: 0;
         visibility: visible;
-        transition: margin-left 0.2s var(--ease); /* visible at once: what is hidden takes no focus */
+        transition: margin-left 0.2s var(--ease); /* visible at once, because a hidden element takes no focus */
       }
       .brand {
         display: flex;

@@ -1,6 +1,6 @@
 /**
- * The token, in sessionStorage: it is gone with the tab. A tab without it asks the other tabs; only pages of the same
- * origin can hear each other. A one-time code comes after the "#" and is taken out of the address at once.
+ * Keeps the token in sessionStorage, so it is gone when the tab is closed. A tab without the token asks the other tabs; only
+ * pages of the same origin can hear each other. A one-time code comes after the "#" and is removed from the address at once.
  */
 const KEY = "jarvis.token";
 const CHANNEL = "jarvis.auth";
@@ -25,14 +25,14 @@ export class AuthStore {
     else sessionStorage.setItem(KEY, token);
   }
 
-  /** Takes the code out of the address; null: the address has no code. */
+  /** Removes the code from the address and returns it; null: the address has no code. */
   takeCode(): string | null {
     const code = /^#code=([0-9a-zA-Z_-]+)$/.exec(location.hash)?.[1] ?? null;
     if (code) history.replaceState(null, "", location.pathname);
     return code;
   }
 
-  /** The token of another tab; null: no tab has answered. */
+  /** Gets the token from another tab; null: no tab has answered. */
   askTabs(): Promise<string | null> {
     const { channel } = this;
     if (!channel) return Promise.resolve(null);

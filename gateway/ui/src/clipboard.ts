@@ -1,4 +1,4 @@
-/** Copies text; true if the browser has done it. */
+/** Copies text. Returns true if the browser allowed it. */
 export async function copy(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);

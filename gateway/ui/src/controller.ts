@@ -36,7 +36,7 @@ export class Controller {
   private readonly auth = new AuthStore();
   private readonly client: WsClient;
   private readonly outbox: Outbox;
-  /** Each list gets the events that come while an answer is on its way. */
+  /** Lists that collect the events which come while an answer is on its way. */
   private readonly watching = new Set<GatewayEvent[]>();
   private readonly blobs = new Map<string, Promise<string>>();
   private lastBlob: Promise<unknown> = Promise.resolve();
@@ -117,7 +117,7 @@ export class Controller {
     this.changed();
   }
 
-  /** After each login: loads what happened meanwhile. */
+  /** Called after each login: loads what happened meanwhile. */
   private async catchUp(): Promise<void> {
     await Promise.all([
       this.attempt(async () => {
@@ -143,7 +143,7 @@ export class Controller {
     });
   }
 
-  /** An answer, with the events that came before it but are newer than the state in it. */
+  /** Gets an answer, and the events that came before the answer but are newer than the state in it. */
   private async withEvents<T extends { seq?: number }>(ask: () => Promise<T>): Promise<[T, GatewayEvent[]]> {
     const events: GatewayEvent[] = [];
     this.watching.add(events);
@@ -214,7 +214,7 @@ export class Controller {
     );
   }
 
-  /** If the gateway has only the first ten methods, its history is used instead. */
+  /** If the gateway has only the first ten methods, chat.history is used instead. */
   private async snapshot(sessionKey: string, afterSeq: number | undefined): Promise<Snapshot> {
     try {
       return await this.client.call<Snapshot>(
@@ -309,7 +309,7 @@ export class Controller {
 
   // --- approvals ---
 
-  /** True once the gateway has settled it, by this answer or by another. */
+  /** Answers an approval. True once the gateway has settled it, by this answer or by another one. */
   async answer(
     approval: Approval,
     approve: boolean,
@@ -371,7 +371,7 @@ export class Controller {
     });
   }
 
-  /** An attachment as the address of a picture. */
+  /** Returns an attachment as an address for an image. */
   blob(attachment: Attachment): Promise<string> {
     const { data, blobId, mimeType } = attachment;
     if (!/^image\/(png|jpeg|webp|gif)$/.test(mimeType))
@@ -380,7 +380,7 @@ export class Controller {
     if (blobId === undefined) return Promise.reject(new Error("the gateway did not keep it"));
     let address = this.blobs.get(blobId);
     if (!address) {
-      // One after the other: the gateway ends a connection on which too much waits to be read.
+      // Loads one after the other, because the gateway ends a connection on which too much waits to be read.
       address = this.lastBlob
         .then(() => this.client.call<{ data: string }>("blobs.get", { blobId }))
         .then((found) => `data:${mimeType};base64,${found.data}`);
@@ -421,7 +421,7 @@ export class Controller {
     if (mine && this.current !== null) this.conversation = chat.withEvent(this.conversation, frame);
   }
 
-  /** What the list and the dialog show of every session. */
+  /** Handles the events that the list and the dialog show, of every session. */
   private takeForAll(frame: GatewayEvent): void {
     const { sessionKey } = frame.data;
     switch (frame.event) {
@@ -463,7 +463,7 @@ export class Controller {
     this.update(() => (this.notice = null));
   }
 
-  /** Does the work; an error becomes a notice. A lost connection has its own banner. */
+  /** Does the work, and shows a notice if it fails. A lost connection has its own banner instead. */
   private async attempt(work: () => Promise<unknown>, handled?: (error: unknown) => boolean): Promise<void> {
     try {
       await work();

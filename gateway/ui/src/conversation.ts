@@ -1,7 +1,7 @@
 /**
- * What a conversation looks like, computed from snapshots and events. Pure: each function returns a new conversation in
- * which only what has changed is a new object, so that a component can compare by identity. An event that a snapshot
- * already has (by its seq) changes nothing.
+ * What a conversation looks like, computed from snapshots and events. Pure: each function returns a new conversation, in which
+ * only changed parts are new objects, so a component can compare by identity. An event that a snapshot already contains (by its
+ * seq) changes nothing.
  */
 import type {
   Approval,
@@ -23,7 +23,7 @@ import type {
 export type ItemState = "sending" | "queued" | "refused" | "streaming" | "done" | "error" | "aborted";
 
 export interface Item {
-  /** Stays the same from the first moment on. */
+  /** Never changes, from the item's first moment on. */
   key: string;
   role: "user" | "assistant";
   state: ItemState;
@@ -52,7 +52,7 @@ export function empty(sessionKey: string): Conversation {
   return { session: { sessionKey }, items: [], approvals: [], seq: 0, more: false, loaded: false };
 }
 
-/** The text of an item, tools left out. */
+/** The text of an item, without its tools. */
 export function textOf(item: Item): string {
   return item.parts
     .map((part) => (part.type === "text" ? part.text : ""))
@@ -74,7 +74,7 @@ function textParts(text: string): Part[] {
 
 type Known<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
 
-/** Removes the members that are undefined: an optional member is there, or it is not. */
+/** Removes members whose value is undefined, because an optional member must have a value or be absent. */
 function known<T extends object>(values: T): Known<T> {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Known<T>;
 }
@@ -119,8 +119,8 @@ function answerItem(runId: string, parts: Part[] = [], more: Partial<Item> = {})
 }
 
 /**
- * The gateway's state replaces ours, except for messages that are still on their way. `complete`: the snapshot has all
- * messages; else it has those after ours.
+ * Replaces our state by the gateway's, except for messages that are still on their way. `complete`: the snapshot has all
+ * messages; otherwise it has only the messages after ours.
  */
 export function withSnapshot(conversation: Conversation, snapshot: Snapshot, complete: boolean): Conversation {
   const old = new Map(conversation.items.map((item) => [item.key, item]));
@@ -155,7 +155,7 @@ function isSettled(item: Item): boolean {
   return item.runId !== undefined && (item.state === "done" || item.state === "error" || item.state === "aborted");
 }
 
-/** An item that began here under another key keeps it, so that its element stays. */
+/** An item that began here under another key keeps that key, so that its element stays. */
 function keepKey(item: Item, old: Map<string, Item>, items: Item[]): Item {
   if (old.has(item.key) || item.role === "assistant") return item;
   const before = items.find((each) => each.role === "user" && (sameRequest(each, item) || each.runId === item.runId));
@@ -204,7 +204,7 @@ export function withSending(conversation: Conversation, requestKey: string): Con
   );
 }
 
-/** `messages` are the last ones of the transcript; those that are shown are among them. */
+/** `messages` are the last messages of the transcript, which include the shown ones. */
 export function withEarlier(conversation: Conversation, messages: Message[], more: boolean): Conversation {
   const there = new Set(conversation.items.map((item) => `${item.role}:${item.runId}`));
   const earlier = messages
@@ -235,7 +235,7 @@ function changeItem(
   return changed ? { ...conversation, items } : conversation;
 }
 
-/** Changes the answer of a run. Begins an answer if the run has none yet. An answer that is over stays as it is. */
+/** Changes the answer of a run; begins one if the run has none yet. An answer that is over stays as it is. */
 function changeAnswer(conversation: Conversation, runId: string, change: (item: Item) => Item): Conversation {
   const at = conversation.items.findIndex((item) => item.role === "assistant" && item.runId === runId);
   const found = conversation.items[at];

@@ -1,4 +1,4 @@
-/** Events of the components. Each has a name and a detail, and passes out of the shadow roots that it comes from. */
+/** Events of the components. Each event has a name and a detail, and is visible outside of the shadow root that it comes from. */
 import type { Item } from "./conversation.js";
 import type { ExportFormat } from "./export.js";
 

@@ -1,6 +1,6 @@
 /**
- * Text that the user must see as it is, for approvals: what a screen would hide, reorder or confuse becomes visible.
- * The shown lines, read as the legend says, give back every character of the text.
+ * Makes visible what a screen would hide, reorder or confuse, because in approvals the user must see a text as it is. With the
+ * legend, every character of the text can be read from the shown lines.
  */
 export interface Segment {
   text: string;
@@ -16,11 +16,12 @@ export interface Shown {
   bytes: number;
 }
 
-// Control, format, private and unassigned characters, separators other than the space, and all that renderers leave out.
+// Control, format, private and unassigned characters, separators other than the space, and all characters that renderers leave
+// out.
 const HIDDEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u115f\u1160\u2800\u3164\uffa0]|[^\P{Zs} ]/u;
 const NAMES: Record<string, string> = { "\t": "→", "\r": "␍", "\0": "␀", "\x1b": "␛", "\x7f": "␡" };
 
-/** How one hidden character is shown: its number, with a common sign if there is one; a tab as an arrow. */
+/** Returns how a hidden character is shown: as its number, with a common sign if there is one. A tab is an arrow. */
 function nameOf(character: string): string {
   const number = (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0");
   const sign = NAMES[character];
@@ -53,7 +54,7 @@ function segmentsOf(line: string): Segment[] {
   return segments;
 }
 
-/** Splits only at "\n"; spaces at a line's end become dots, a tab an arrow. */
+/** Splits only at "\n". Spaces at a line's end become dots, and a tab becomes an arrow. */
 export function show(text: string): Shown {
   const lines = text.split("\n").map(segmentsOf);
   const all = lines.flat();
@@ -62,7 +63,7 @@ export function show(text: string): Shown {
   return { lines, hidden, foreign, bytes: new TextEncoder().encode(text).length };
 }
 
-/** One line for headings and lists, where there is no colour to tell a sign from text. */
+/** Makes one line for headings and lists, where no colour tells a sign from text. */
 export function showInline(text: string, limit = 200): string {
   const line = ({ text: shown, kind }: Segment) => (kind === "hidden" && !shown.startsWith("·") ? `⟨${shown}⟩` : shown);
   const whole = text

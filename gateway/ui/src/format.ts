@@ -50,7 +50,7 @@ export interface Group {
   sessions: Session[];
 }
 
-/** By age, the newest first. */
+/** Groups sessions by age, the newest first. */
 export function groups(sessions: Session[], now: number): Group[] {
   const midnight = new Date(now).setHours(0, 0, 0, 0);
   const day = 86_400_000;

@@ -35,11 +35,11 @@ const LANGUAGES = {
   xml,
   yaml,
 };
-const LONGEST = 50_000; // characters; more would hold the page up
+const LONGEST = 50_000; // characters; longer code would block the page
 
 for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(name, language);
 
-/** HTML of spans with the classes hljs-*; null: not a language that is known here, or too long. */
+/** Returns HTML of spans with the classes hljs-*; null: the language is not known here, or the code is too long. */
 export function highlight(code: string, language: string): string | null {
   if (code.length > LONGEST || !hljs.getLanguage(language)) return null;
   return hljs.highlight(code, { language, ignoreIllegals: true }).value;

@@ -1,4 +1,4 @@
-/** The icons, as strokes on a grid of 24. They are decoration: the control has the name. */
+/** The icons, as strokes on a grid of 24. They are decoration: the name is on the control. */
 import { svg, html, type TemplateResult } from "lit";
 
 const PATHS = {

@@ -1,5 +1,5 @@
 /**
- * Markdown to HTML, block by block, so that a growing text renders anew only where it grows. HTML in the text is shown
+ * Turns markdown into HTML, block by block, so that only the end of a growing text is rendered again. HTML in the text is shown
  * as text, and an image as a link; no image is loaded. Pure; its result still goes through DOMPurify
  * (components/markdown-renderer.ts).
  */
@@ -18,7 +18,7 @@ export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
 }
 
-/** The address, if a link may have it; else null. */
+/** Returns the address if a link may have it; otherwise null. */
 export function safeHref(href: string): string | null {
   return /^(https?:\/\/|mailto:)[^\s]+$/i.test(href) ? href : null;
 }
@@ -30,19 +30,20 @@ function anchor(href: string, title: string | null | undefined, inner: string): 
 }
 
 /**
- * Ends an address in a text. Languages without spaces write on directly after it, so signs of punctuation outside of ASCII
- * end it (an address from a browser has them encoded), but for those that names have inside: `·`, `・` and short dashes.
+ * Matches where an address in a text ends. In languages without spaces, text follows an address directly. So punctuation outside
+ * of ASCII ends an address (addresses from a browser have it encoded). The exceptions are signs that occur inside of names: `·`,
+ * `・` and short dashes.
  */
 const AFTER_ADDRESS = /(?![\0-\x7f·・‐‑–])\p{P}/u;
 
 /**
- * Letters of languages that have no spaces between words, or particles directly after a word. CommonMark lets `**` end after
- * a sign of punctuation only where a space or another such sign follows, which these languages do not write: so such letters
- * count as punctuation there (as in the proposal github.com/tats-u/markdown-cjk-friendly).
+ * Letters of languages that have no spaces between words, or that write particles directly after a word. In CommonMark, `**` can
+ * end after punctuation only if a space or more punctuation follows. These languages write neither, so their letters count as
+ * punctuation there (as in the proposal github.com/tats-u/markdown-cjk-friendly).
  */
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\u30fc]/gu;
 
-/** Each unit of UTF-16 of such letters becomes a sign of punctuation, so that positions stay. */
+/** Replaces each UTF-16 unit of these letters by a punctuation sign, so that positions stay the same. */
 function asPunctuation(text: string): string {
   return text.replace(UNSPACED, (letter) => "、".repeat(letter.length));
 }
@@ -52,7 +53,7 @@ const marked = new Marked({
   breaks: true,
   tokenizer: {
     emStrong(source, masked, before = "") {
-      // Underscores stand inside names, so they keep CommonMark's rule.
+      // Underscores occur inside of names, so CommonMark's rule stays for them.
       const star = source.startsWith("*");
       const [around, left] = star ? [asPunctuation(masked), asPunctuation(before)] : [masked, before];
       return Tokenizer.prototype.emStrong.call(this as Tokenizer, source, around, left);
@@ -81,7 +82,7 @@ const marked = new Marked({
 });
 
 /**
- * Renders a text that grows. Keeps the blocks that more text can't change any more: all but the last one. A link that is
+ * Renders a text that grows. Keeps all blocks but the last one, because more text can't change them any more. A link that is
  * defined further down is found when the text is complete.
  */
 export class BlockRenderer {
@@ -95,13 +96,14 @@ export class BlockRenderer {
     const from = kept.reduce((sum, block) => sum + block.raw.length, 0);
     const tokens = marked.lexer(complete ? source : heal(source.slice(from)));
     const fresh = merged(tokens).map((token): Block => ({ raw: token.raw, html: marked.parser([token]) }));
-    // The last block has its healed source; its length is not used, and the next text is lexed from its start.
+    // The last block has its healed source. The length of that source is not used, because the next text is lexed from the
+    // block's start.
     this.blocks = [...kept, ...fresh];
     return this.blocks;
   }
 }
 
-/** White space goes to the block before it, so that the sources of all blocks are the text. */
+/** Adds white space to the block before it, so that the sources of all blocks together are the text. */
 function merged(tokens: Token[]): Token[] {
   const found: Token[] = [];
   for (const token of tokens) {
@@ -115,7 +117,10 @@ function merged(tokens: Token[]): Token[] {
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
 
-/** Closes what the end of a growing text leaves open, so that it does not flip when the rest comes. */
+/**
+ * Closes markup that is still open at the end of a growing text, so that the text does not change its look when the
+ * rest comes.
+ */
 export function heal(text: string): string {
   if (openFence(text)) return text;
   const start = text.lastIndexOf("\n\n") + 1;
@@ -124,7 +129,7 @@ export function heal(text: string): string {
   const ticks = tail.match(/(?<!`)`(?!`)/g)?.length ?? 0;
   if (ticks % 2 === 1) return head + (tail.endsWith("`") ? tail.slice(0, -1) : `${tail}\``);
   const bare = tail.replace(/`[^`]*`/g, (code) => " ".repeat(code.length));
-  // Of a link whose address is still coming, only the text is shown.
+  // If a link's address is not complete yet, only the link's text is shown.
   const link = /!?\[([^\]\n]*)(\]\([^)\s]*)?$/.exec(bare);
   if (link && link.index !== undefined && !/^\s*\[[ x]?$/i.test(bare.slice(link.index))) {
     const inner = tail
@@ -153,8 +158,8 @@ function openFence(text: string): boolean {
 }
 
 /**
- * For a screen reader: how far a growing text can be read aloud, from `from` on: to the end of a sentence, a line or a
- * block. Returns `from` if nothing new is complete.
+ * Returns how far a screen reader can read a growing text from `from` on: up to the end of a sentence, a line or a block. Returns
+ * `from` if nothing new is complete.
  */
 export function spokenEnd(text: string, from: number): number {
   let end = from;

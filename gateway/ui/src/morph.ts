@@ -1,6 +1,6 @@
 /**
- * Makes the children of an element equal to those of another, with as few changes as possible: what stays keeps its
- * selection, its scroll position and its listeners. `data-own` marks elements that are ours, not the text's.
+ * Makes the children of an element equal to those of another, with as few changes as possible: elements that stay keep their
+ * selection, scroll position and listeners. `data-own` marks elements that we added to the text.
  */
 export function morphChildren(element: Element, wanted: DocumentFragment | Element): void {
   const current = [...element.childNodes].filter((node) => !isOurs(node));
@@ -17,7 +17,7 @@ function isOurs(node: Node): boolean {
   return node instanceof HTMLElement && node.dataset["own"] !== undefined;
 }
 
-/** Changes `old` into `wanted`; false if they are too different for that. */
+/** Makes `old` equal to `wanted`; false if they are too different for that. */
 function morph(old: Node, wanted: Node): boolean {
   if (old.nodeType !== wanted.nodeType || old.nodeName !== wanted.nodeName) return false;
   if (old instanceof Element && wanted instanceof Element) {

@@ -1,8 +1,7 @@
 /**
- * Messages on their way to the gateway. A message stays here, through reloads and lost connections, until the gateway
- * has said that it is on disk, or that it refuses it. It is sent again with the same requestKey, by which the gateway
- * recognises it: so no message is lost, and none arrives twice. The messages of a session go one after the other, in
- * their order.
+ * Messages on their way to the gateway. A message stays here, through reloads and lost connections, until the gateway says that
+ * the message is on disk or is refused. A message is sent again with the same requestKey, so the gateway recognises it. No
+ * message is lost, and none counts twice. The messages of a session go one after the other, in their order.
  */
 import { ConnectionLost, RpcError } from "./ws-client.js";
 
@@ -54,7 +53,7 @@ export class Outbox {
     return letter;
   }
 
-  /** The user wants a refused message sent again. */
+  /** Sends a refused message again, because the user wants that. */
   retry(requestKey: string): void {
     const letter = this.letters.find((each) => each.requestKey === requestKey);
     if (!letter) return;
@@ -68,7 +67,10 @@ export class Outbox {
     this.save();
   }
 
-  /** Sends what waits, until nothing does or the connection is lost. Called after each login and each `add`; never rejects. */
+  /**
+   * Sends the messages that wait, until none is left or the connection is lost. Called after each login and each `add`;
+   * never rejects.
+   */
   flush(): Promise<void> {
     this.flushing ??= this.sendAll().finally(() => (this.flushing = undefined));
     return this.flushing;
@@ -112,7 +114,7 @@ export class Outbox {
     try {
       this.options.storage.setItem(KEY, JSON.stringify(this.letters));
     } catch {
-      // If the storage is full, the message is lost only by a reload before it is sent.
+      // If the storage is full, the message is lost only if the page is reloaded before it is sent.
     }
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The frames of the gateway, as types: ../../PROTOCOL.md in TypeScript. A gateway may leave out what is optional here;
- * the page then shows less.
+ * The frames of the gateway, as types: ../../PROTOCOL.md in TypeScript. A gateway may leave out optional members; the page then
+ * shows less.
  */
 export interface Agent {
   id: string;
@@ -84,7 +84,7 @@ export interface Approval {
   canRemember?: boolean;
 }
 
-/** A run that is not over, with what a page needs that opens during it. */
+/** A run that is not over, with everything that a page needs if it is opened during the run. */
 export interface Run {
   runId: string;
   state: "queued" | "running";

@@ -1,4 +1,7 @@
-/** Light, dark or the system's. The choice is kept in localStorage, and all tabs follow it; theme.js sets it at the start. */
+/**
+ * The theme: light, dark or the system's. The choice is kept in localStorage, and all tabs follow it; theme.js sets it
+ * at the start.
+ */
 export type Theme = "system" | "light" | "dark";
 
 const KEY = "jarvis.theme";
@@ -14,7 +17,7 @@ export function setTheme(chosen: Theme): void {
     if (chosen === "system") localStorage.removeItem(KEY);
     else localStorage.setItem(KEY, chosen);
   } catch {
-    // The choice holds until the page is closed.
+    // Without storage, the choice lasts until the page is closed.
   }
 }
 

@@ -1,7 +1,7 @@
 /**
- * The connection to the gateway: logs in, carries calls and events, and connects again after a loss. Each call settles
- * exactly once: with the answer, an error of the gateway, or ConnectionLost. After ConnectionLost, the gateway may or
- * may not have done it.
+ * The connection to the gateway: logs in, carries calls and events, and connects again after a loss. Each call settles exactly
+ * once: with the answer, an error of the gateway, or ConnectionLost. After ConnectionLost, it is not known whether the gateway
+ * has executed the call.
  */
 import type { GatewayEvent } from "./protocol.js";
 
@@ -43,7 +43,7 @@ export class RpcError extends Error {
   }
 }
 
-/** No answer came: the socket was lost, or the time was up. Send a call again only if it may be done twice. */
+/** No answer came: the socket was lost, or the time was up. Repeat a call only if it does no harm when it is executed twice. */
 export class ConnectionLost extends Error {
   constructor(message = "The connection was lost before the answer came.") {
     super(message);
@@ -99,7 +99,7 @@ export class WsClient {
     this.setState("idle", "");
   }
 
-  /** Tries at once, if it is waiting for its next try. */
+  /** Tries to connect at once, if the client is waiting for its next try. */
   retryNow(): void {
     if (this.state !== "offline" || !this.login) return;
     clearTimeout(this.retryTimer);
@@ -145,7 +145,7 @@ export class WsClient {
     try {
       frame = JSON.parse(text) as Record<string, unknown>;
     } catch {
-      return; // ignored: the call that it may have answered reaches its time limit
+      return; // ignored: if it was an answer, its call reaches its time limit
     }
     this.watch();
     if (frame["type"] === "auth" && frame["ok"] === true) this.welcome(frame["token"]);
@@ -190,7 +190,7 @@ export class WsClient {
     const wasLoggedIn = this.state === "online";
     const byCode = this.login !== undefined && "code" in this.login;
     this.drop();
-    // 1008 after a login: the token was changed. A code is valid for one try.
+    // Code 1008 after a login means that the token was changed. A one-time code is valid for one try.
     if (code === POLICY || (byCode && !wasLoggedIn)) {
       this.login = undefined;
       const otherwise = wasLoggedIn ? "The gateway has a new token." : "The gateway refused the login.";
@@ -203,7 +203,7 @@ export class WsClient {
     this.retryTimer = setTimeout(() => this.open(), wait);
   }
 
-  /** Ends the connection, whatever its state; open calls get ConnectionLost. */
+  /** Ends the connection in any state; open calls get ConnectionLost. */
   private drop(): void {
     for (const timer of [this.retryTimer, this.quietTimer, this.loginTimer]) clearTimeout(timer);
     const { socket, pending } = this;

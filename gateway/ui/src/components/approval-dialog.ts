@@ -1,7 +1,7 @@
 /**
- * <jarvis-approval-dialog>: what a tool wants to do, every byte of it, and the user's answer. The focus is on Deny. For
- * a moment after it opens, and while a key is held down, no button acts, so a user who was typing does not answer by
- * accident. Escape puts the question aside, without an answer.
+ * <jarvis-approval-dialog>: shows every byte of what a tool wants to do, and takes the user's answer. The focus is on Deny. For a
+ * moment after it opens, and while a key is held down, no button acts, so a user who was typing does not answer by accident.
+ * Escape puts the question aside, without an answer.
  */
 import { LitElement, css, html, nothing, type PropertyValues } from "lit";
 import { emit } from "../emit.js";

@@ -1,4 +1,7 @@
-/** <jarvis-chat-view>: one conversation: its messages and the input bar; or, where there are none, a greeting and ideas. */
+/**
+ * <jarvis-chat-view>: one conversation, with its messages and the input bar. If there are no messages, it shows a
+ * greeting and ideas.
+ */
 import { LitElement, css, html, nothing } from "lit";
 import { queuedIn, runningIn, type Conversation } from "../conversation.js";
 import { emit } from "../emit.js";

@@ -1,6 +1,6 @@
 /**
- * A text exactly as it is: numbered lines, everything invisible as a sign (escape.ts), no reordering by the direction of a
- * script. Long texts scroll. The styles go to the component that shows it.
+ * Shows a text exactly as it is: lines have numbers, invisible characters are signs (escape.ts), and no script's direction
+ * reorders the text. Long texts scroll. The component that shows the text includes the styles.
  */
 import { css, html, nothing } from "lit";
 import { show } from "../escape.js";

@@ -1,6 +1,6 @@
 /**
- * <jarvis-input-bar>: where the user writes. Enter sends, Shift+Enter begins a line. While an answer runs, a message
- * that is sent waits its turn, and a button stops the answer. A draft is kept for each session until it is sent.
+ * <jarvis-input-bar>: where the user writes. Enter sends, Shift+Enter begins a line. While an answer runs, a message that is sent
+ * waits its turn, and a button stops the answer. Each session's draft is kept until it is sent.
  */
 import { LitElement, css, html, type PropertyValues } from "lit";
 import { emit } from "../emit.js";
@@ -103,7 +103,7 @@ export class JarvisInputBar extends LitElement {
       if (text) sessionStorage.setItem(this.draftKey, text);
       else sessionStorage.removeItem(this.draftKey);
     } catch {
-      // A draft that is too long for the storage lives as long as the page.
+      // A draft that is too long for the storage is kept only until the page is closed.
     }
   }
 

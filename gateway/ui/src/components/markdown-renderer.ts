@@ -1,7 +1,7 @@
 /**
- * <jarvis-markdown>: markdown as sanitised elements. While a text grows, only its last block is touched, and only what
- * differs in it; so nothing flickers, and a selection stays. The HTML goes through DOMPurify, which returns a fragment
- * by its own policy of Trusted Types: this file never assigns HTML.
+ * <jarvis-markdown>: markdown as sanitised elements. While a text grows, only its last block is changed, and only the parts that
+ * differ. So nothing flickers, and a selection stays. The HTML goes through DOMPurify, which returns a fragment and has its own
+ * policy of Trusted Types, so this file never assigns HTML.
  */
 import DOMPurify from "dompurify";
 import { LitElement, css, html, type PropertyValues } from "lit";
@@ -17,7 +17,7 @@ const ALLOWED = {
       " ",
     ),
   ALLOWED_ATTR: ["align", "checked", "class", "disabled", "href", "start", "title", "type"],
-  ADD_URI_SAFE_ATTR: ["align", "checked", "disabled", "start", "type"], // no addresses, so the next line does not count
+  ADD_URI_SAFE_ATTR: ["align", "checked", "disabled", "start", "type"], // no addresses: the next line does not apply to them
   ALLOWED_URI_REGEXP: /^(?:https?:\/\/|mailto:)/i,
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
@@ -34,7 +34,7 @@ export function sanitized(text: string): DocumentFragment {
     each.className = names.join(" ");
   }
   for (const table of fragment.querySelectorAll("table")) table.tabIndex = 0;
-  // Each block has the direction of its own first letter; code runs from left to right in any text.
+  // Each block has the direction of its own first letter. Code always runs from left to right.
   for (const block of fragment.children) block.setAttribute("dir", "auto");
   for (const code of fragment.querySelectorAll("pre, code")) code.setAttribute("dir", "ltr");
   return fragment;
@@ -60,7 +60,7 @@ export class JarvisMarkdown extends LitElement {
 
   override updated(changes: PropertyValues<this>): void {
     if (!changes.has("text") && !changes.has("complete")) return;
-    // A stream brings texts faster than the screen has frames.
+    // A stream may bring texts faster than the screen shows frames, so a frame draws at most once.
     if (this.complete || !this.shown.length) this.draw();
     else if (!this.frame) this.frame = requestAnimationFrame(() => this.draw());
   }

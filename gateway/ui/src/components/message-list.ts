@@ -1,6 +1,6 @@
 /**
- * <jarvis-message-list>: the messages in their order. It follows the end while the user is there, and offers a way back
- * otherwise. A log beside it, for screen readers, gets the answer sentence by sentence.
+ * <jarvis-message-list>: the messages in their order. It follows the end of the list while the user is at the end; otherwise it
+ * offers a button to go there. A log beside it, for screen readers, gets the answer sentence by sentence.
  */
 import { LitElement, css, html, nothing, type PropertyValues } from "lit";
 import { repeat } from "lit/directives/repeat.js";
@@ -13,7 +13,7 @@ import { shared } from "../shared-styles.js";
 import "./message-item.js";
 import type { LoadBlob } from "./tool-call.js";
 
-const NEAR = 80; // px from the end: nearer counts as at the end
+const NEAR = 80; // px from the end; if the user is nearer, that counts as at the end
 const SPEAK_MS = 1200;
 
 export class JarvisMessageList extends LitElement {
@@ -116,10 +116,7 @@ export class JarvisMessageList extends LitElement {
     });
   }
 
-  /**
-   * Text that is new since `before` goes to the log, in whole sentences. An answer that was there before is not read
-   * out.
-   */
+  /** Adds the text that is new since `before` to the log, in whole sentences. An answer that was there before is not read out. */
   private speakSoon(before: Item[] | undefined): void {
     const item = this.items.findLast((each) => each.role === "assistant");
     if (!item) return;

@@ -187,7 +187,7 @@ export class JarvisSessionList extends LitElement {
     if (this.menu) void this.updateComplete.then(() => this.placeMenu());
   }
 
-  /** Opens upwards where there is no room below. */
+  /** Opens the menu upwards if there is no room below. */
   private placeMenu(): void {
     const menu = this.renderRoot.querySelector<HTMLElement>(".menu");
     const nav = this.renderRoot.querySelector("nav");
@@ -553,7 +553,7 @@ export class JarvisSessionList extends LitElement {
   ];
 }
 
-/** The words of the query, marked in the text. */
+/** Marks the words of the query in the text. */
 function marked(text: string, query: string) {
   const words = query
     .trim()

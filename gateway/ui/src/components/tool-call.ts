@@ -1,4 +1,4 @@
-/** <jarvis-tool-call>: one tool's call in an answer: a line that opens and shows what was run and what came back. */
+/** <jarvis-tool-call>: one tool call in an answer. It is a line that opens and shows what was run and what the result was. */
 import { LitElement, css, html, nothing, type PropertyValues } from "lit";
 import { copy } from "../clipboard.js";
 import { emit } from "../emit.js";

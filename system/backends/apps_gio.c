@@ -24,7 +24,7 @@
 #define START_MS     2000 /* by the clock */
 
 struct installed {
-    GMainContext *context; /* GIO reports changes in it, when it is iterated */
+    GMainContext *context; /* GIO reports changes when this context is iterated */
     GAppInfoMonitor *monitor;
     bool known; /* `apps` is up to date */
     struct sy_apps apps;
@@ -35,7 +35,7 @@ static int64_t gio_now(void *self) {
     return fm_now_ms();
 }
 
-/* Only sleeps: no command waits until an application is installed. */
+/* Only sleeps, because no command waits for the installation of an application. */
 static enum fm_code wait_until(void *self, int64_t until_ms, struct fm_error *error) {
     (void)self;
     (void)error;
@@ -65,14 +65,19 @@ static const char *file_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* An application that a menu shows and that opens its own windows. One that runs in a terminal shows the terminal's. */
+/*
+ * Whether a menu shows the application and it opens its own windows. An application that runs in a terminal does not.
+ */
 static bool is_listed(GAppInfo *info) {
     const char *id = g_app_info_get_id(info);
     return G_IS_DESKTOP_APP_INFO(info) && g_app_info_should_show(info) && id && strlen(id) < SY_ID_MAX &&
            !g_desktop_app_info_get_boolean(G_DESKTOP_APP_INFO(info), "Terminal");
 }
 
-/* Reads the part of an entry's command line that does not depend on what is opened: all before the first field code. */
+/*
+ * Reads the part of an entry's command line that does not depend on the opened files: everything before the first field
+ * code.
+ */
 static bool read_runs(GAppInfo *info, struct sy_program *runs) {
     const char *line = g_app_info_get_commandline(info);
     char **words = NULL;
@@ -95,7 +100,7 @@ static bool read_runs(GAppInfo *info, struct sy_program *runs) {
     return whole;
 }
 
-/* "Web Browser" (GenericName) and Keywords; for free(). NULL: out of memory. */
+/* Joins GenericName (such as "Web Browser") and Keywords; for free(). NULL: out of memory. */
 static char *join_keywords(GDesktopAppInfo *info) {
     const char *generic = g_desktop_app_info_get_generic_name(info);
     const char *const *keywords = g_desktop_app_info_get_keywords(info);

@@ -1,7 +1,7 @@
 /*
  * One loop for the browser's pipe and the clients' socket. A session belongs to the client that attached, and so do the
- * sessions that come out of it: no other client can use it or gets its events. When a client disconnects, its sessions
- * are detached.
+ * sessions that are attached in it. No other client can use them or gets their events. When a client disconnects, its
+ * sessions are detached.
  */
 #include "backends/broker.h"
 #include "backends/broker_rules.h"
@@ -39,7 +39,7 @@
 
 struct client {
     int fd;          /* -1: free */
-    unsigned number; /* of this connection: a later connection in the same array element has another number */
+    unsigned number; /* identifies this connection: later connections in the same array element have other numbers */
     bool discovers;
     struct fm_buf in;
     struct fm_buf out;
@@ -51,13 +51,13 @@ struct passed {
     unsigned client;
     int64_t client_id;
     bool attaches;
-    char session[ID_SIZE]; /* the session in which it was made; "": none */
+    char session[ID_SIZE]; /* the session in which the call was made; "": none */
 };
 
 struct session {
     char id[ID_SIZE]; /* "": free */
     unsigned client;
-    char outer[ID_SIZE]; /* the session that it came out of, and with which it ends; "": none */
+    char outer[ID_SIZE]; /* the session in which this one was attached; they end together; "": none */
 };
 
 struct broker {
@@ -269,7 +269,7 @@ static bool on_write(void *context, const char *data, size_t len) {
 
 /* ---- from clients ---- */
 
-/* Passes a call on, or answers it. Returns why it was refused; NULL: it was not. */
+/* Passes a call on, or answers it. Returns why the call was refused; NULL: it was not refused. */
 static const char *pass(struct broker *broker, struct client *client, int64_t id, struct json_object *root) {
     const char *method = member_text(root, "method");
     struct json_object *params = NULL;
@@ -386,7 +386,7 @@ static bool read_browser(struct broker *broker) {
                    : len < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
 }
 
-/* Reads what the browser prints, and throws it away. */
+/* Reads and drops the browser's output. */
 static void drain(int *fd) {
     char data[READ_SIZE];
     ssize_t len = fm_read(*fd, data, sizeof data);
@@ -464,7 +464,7 @@ static enum fm_code listen_at(const char *path, int *listener, struct fm_error *
                            errno == EAGAIN)) { /* a broker listens, and its queue of connections is full */
         return fm_fail(error, FM_UNAVAILABLE, "a browser of fm-system runs already, at this socket");
     }
-    (void)unlink(path); /* left by a broker that was killed */
+    (void)unlink(path); /* a killed broker has left the socket */
     mode_t before = umask(0177);
     bool bound = *listener >= 0 && bind(*listener, (const struct sockaddr *)&address, sizeof address) == 0;
     umask(before);
@@ -474,7 +474,9 @@ static enum fm_code listen_at(const char *path, int *listener, struct fm_error *
     return FM_OK;
 }
 
-/* Finds a switch that would open another way to the browser, or take its pipe away; NULL: there is none. */
+/*
+ * Finds a switch that would open another way to the browser, or would stop it from using the pipe; NULL: there is none.
+ */
 static const char *forbidden(const char *const *args) {
     static const char *const switches[] = {"remote-debugging-", "remote-allow-origins", "user-data-dir"};
     for (; *args; args++) {

@@ -12,13 +12,14 @@ struct sy_broker_options {
     const char *browser;     /* path of the program */
     const char *profile;     /* the browser's profile folder, made if it is missing */
     const char *socket;      /* path; its folder is made, only for this user */
-    const char *const *args; /* for the browser, ends with NULL */
+    const char *const *args; /* arguments for the browser; the list ends with NULL */
     int end;                 /* a descriptor; when it becomes readable, the browser is ended */
 };
 
 /*
- * Blocks until the browser has ended. FM_UNAVAILABLE: it could not be started, or ended at once; FM_INVALID_REQUEST: an
- * argument would open another way to the browser. `ready` is called when the browser first answers.
+ * Blocks until the browser has ended. FM_UNAVAILABLE: the browser could not be started, or ended at once;
+ * FM_INVALID_REQUEST: an argument would open another way to the browser. `ready` is called when the browser first
+ * answers.
  */
 FM_MUST_USE enum fm_code sy_broker_run(const struct sy_broker_options *options, void (*ready)(const char *socket),
                                        struct fm_error *error);

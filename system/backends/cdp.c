@@ -97,7 +97,7 @@ static struct json_object *object_member(struct json_object *object, const char 
                                                                                                             : NULL;
 }
 
-/* An id that can stand in JSON as it is. */
+/* Whether an id can be written into JSON without escapes. */
 static bool is_id(const char *id) {
     size_t len = strspn(id, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_");
     return len > 0 && !id[len] && len < SY_ID_MAX;
@@ -398,7 +398,9 @@ static enum fm_code await(struct chrome *chrome, struct answer *answers, size_t 
     return code;
 }
 
-/* Makes one call of the browser, and waits. FM_NOT_FOUND: the browser refused it. `*result` is the caller's. */
+/*
+ * Makes one call of the browser, and waits. FM_NOT_FOUND: the browser refused the call. The caller releases `*result`.
+ */
 static enum fm_code ask_one(struct chrome *chrome, const char *method, const char *params, struct json_object **result,
                             struct fm_error *error) {
     struct answer answer;
@@ -631,7 +633,10 @@ static enum fm_code open_tab(void *self, const char *url, char tab[SY_ID_MAX], s
     return code == FM_NOT_FOUND ? fm_fail(error, FM_UNAVAILABLE, "the browser opened no tab") : code;
 }
 
-/* Visits a tab, and waits for the outcome until `until_ms`. The visit ends then; with `text` NULL it goes on. */
+/*
+ * Visits a tab, and waits for the outcome until `until_ms`. At that time the visit ends, but with `text` NULL it goes
+ * on.
+ */
 static enum fm_code visit_tab(struct chrome *chrome, const char *tab, enum want want, int64_t until_ms, char **text,
                               struct fm_error *error) {
     if (!is_id(tab)) {

@@ -1,7 +1,7 @@
 /*
  * The tabs of Chrome and related browsers, by the Chrome DevTools Protocol (CDP). The browser is the one that
- * `fm-system chrome` has started (broker.h), or else one that listens on this machine for debuggers. A tab's id is that
- * of its target of the type "tab". The tab keeps it when it shows another page.
+ * `fm-system chrome` has started (broker.h), or else one that listens on this machine for debuggers. A tab's id is the
+ * id of its target of the type "tab". The tab keeps this id when it shows another page.
  */
 #ifndef SY_CDP_H
 #define SY_CDP_H
@@ -15,8 +15,8 @@ struct sy_cdp_places {
 
 /*
  * Makes a backend of tabs. `places` is copied; NULL: the default places of browsers. It succeeds also if no browser is
- * found: then each list looks again, and fails with FM_UNAVAILABLE and what to do. Its clock is fm_now_ms. On success
- * `desktop` is the caller's, for desktop->backend->free(desktop->self).
+ * found. Then each request for a list looks for a browser again, and fails with FM_UNAVAILABLE and advice. Its clock is
+ * fm_now_ms. On success the caller frees `desktop` by desktop->backend->free(desktop->self).
  */
 FM_MUST_USE enum fm_code sy_cdp_new(const struct sy_cdp_places *places, struct sy_desktop *desktop,
                                     struct fm_error *error);

@@ -159,7 +159,7 @@ static bool read_port_file(const char *profile, int *port, char path[PORT_FILE +
     return true;
 }
 
-/* The start of the line's word with this number, from 0; "" after the last one. */
+/* The start of the word with this number in the line, from 0; "" after the last word. */
 static const char *word_at(const char *line, int number) {
     const char *at = line + strspn(line, " ");
     for (; number > 0; number--) {

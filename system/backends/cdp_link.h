@@ -1,7 +1,7 @@
 /*
- * The connection to a browser: finds a browser, and carries the messages of CDP both ways. On the broker's Unix socket
- * they are sent as they are; on a browser's port they are a WebSocket's text messages. One thread; nothing here waits
- * longer than the caller says.
+ * The connection to a browser: finds a browser, and carries the messages of CDP both ways. On the broker's Unix socket,
+ * the messages are sent as they are. On a browser's port, they are a WebSocket's text messages. One thread; nothing
+ * here waits longer than the caller says.
  */
 #ifndef SY_CDP_LINK_H
 #define SY_CDP_LINK_H
@@ -28,7 +28,10 @@ FM_MUST_USE bool sy_cdp_socket_path(char *path, size_t size);
  */
 FM_MUST_USE enum fm_code sy_link_open(struct sy_link *link, const struct sy_cdp_places *places, struct fm_error *error);
 
-/* Takes what has arrived; waits for input until `until_ms`. False: the browser is gone, or sent an invalid message. */
+/*
+ * Waits for input until `until_ms`, and handles what has arrived. False: the browser is gone, or sent an invalid
+ * message.
+ */
 FM_MUST_USE bool sy_link_pump(struct sy_link *link, int64_t until_ms);
 
 /* Closes the link if it is open; no more answers come. */

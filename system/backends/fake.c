@@ -15,7 +15,7 @@
 /* Something that happens at a given time. */
 struct later {
     int64_t at_ms;
-    struct json_object *what; /* as `do` of a rule; owned */
+    struct json_object *what; /* the event, in the form of a rule's `do`; owned */
 };
 
 struct fake {
@@ -23,7 +23,7 @@ struct fake {
     int64_t cancel_ms;
     int cancel_fd;   /* readable: cancelled; -1: none */
     bool takes_time; /* `wait` really waits */
-    FILE *log_file;  /* gets the log too; NULL: none */
+    FILE *log_file;  /* the log is also written to this file; NULL: none */
     struct sy_monitors monitors;
     struct sy_windows windows;
     struct sy_apps apps;
@@ -32,9 +32,9 @@ struct fake {
     struct json_object *rules; /* an array, owned */
     struct later *later;
     size_t later_count;
-    int made; /* windows and tabs that were opened, for their ids */
+    int made; /* how many windows and tabs were opened, for their ids */
     struct fm_buf log;
-    struct sy_backend backend; /* functions that the description says it lacks are NULL */
+    struct sy_backend backend; /* functions that the description lists under "lacks" are NULL */
 };
 
 /* ---- reading JSON ---- */
@@ -56,7 +56,7 @@ static struct sy_rect read_rect(struct json_object *list) {
     return (struct sy_rect){edges[0], edges[1], edges[2], edges[3]};
 }
 
-/* An array of texts: the program's path, and its arguments. */
+/* Reads an array of texts: the program's path, and its arguments. */
 static struct sy_program read_runs(struct json_object *object) {
     struct json_object *list = json_object_object_get(object, "runs");
     struct fm_buf items;
@@ -157,7 +157,7 @@ static void insert_tab(struct fake *fake, size_t index, struct sy_tab tab, char 
     list->count++;
 }
 
-/* Takes the tab out of the list; its strings are the caller's. */
+/* Takes the tab out of the list. The caller frees its strings. */
 static struct sy_tab take_tab(struct fake *fake, size_t index, char **text) {
     struct sy_tabs *list = &fake->tabs;
     struct sy_tab tab = list->at[index];

@@ -1,6 +1,7 @@
 /*
  * The real desktop: each group of functions belongs to one part. When a part's descriptor shows a change, the part's
- * `wait` is called with no time to wait. So the part notes the change, and its descriptor is quiet until the next one.
+ * `wait` is called with no time to wait. So the part notes the change, and its descriptor is quiet until the next
+ * change.
  */
 #include "backends/joined.h"
 #include "base/clock.h"
@@ -147,7 +148,7 @@ static void free_joined(void *self) {
     free(self);
 }
 
-/* Makes the table of functions: each is there if its part has it. */
+/* Makes the table of functions. A function is NULL if its part lacks it. */
 static struct sy_backend make_backend(const struct sy_desktop parts[PARTS]) {
     static const struct sy_backend none = {.name = NULL};
     const struct sy_backend *of[PARTS];

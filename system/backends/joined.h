@@ -15,9 +15,9 @@ struct sy_joined_parts {
 };
 
 /*
- * Makes the desktop, and takes ownership of the parts; on failure it frees them. `cancel_fd` stays the caller's: while
- * it is readable, `wait` fails with FM_CANCELLED; -1: nothing is cancelled. On success `desktop` is the caller's, for
- * desktop->backend->free(desktop->self). FM_INTERNAL: out of memory.
+ * Makes the desktop, and takes ownership of the parts; on failure it frees them. The caller still owns `cancel_fd`:
+ * while it is readable, `wait` fails with FM_CANCELLED; -1: nothing is cancelled. On success the caller frees `desktop`
+ * by desktop->backend->free(desktop->self). FM_INTERNAL: out of memory.
  */
 FM_MUST_USE enum fm_code sy_joined_new(const struct sy_joined_parts *parts, int cancel_fd, struct sy_desktop *desktop,
                                        struct fm_error *error);

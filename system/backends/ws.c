@@ -25,7 +25,7 @@ struct sy_ws {
     char key[KEY_SIZE];
     struct fm_buf head; /* the head of the answer, until it is whole */
     bool open;
-    struct fm_buf waiting; /* messages to send once it is open, with a NUL after each */
+    struct fm_buf waiting; /* messages to send once the connection is open; each ends with a NUL */
     const char *in;        /* the rest of the bytes being fed, which wslay has not read yet */
     size_t in_len;
     bool failed;
@@ -148,7 +148,7 @@ static bool send_now(struct sy_ws *ws, const char *text, size_t len) {
     return wslay_event_queue_msg(ws->wslay, &message) == 0 && wslay_event_send(ws->wslay) == 0;
 }
 
-/* Takes bytes of the head. `*used` is how many of them belong to it. False: the answer can't be used. */
+/* Takes bytes of the head. `*used` is the number of bytes that belong to the head. False: the answer can't be used. */
 static bool take_head(struct sy_ws *ws, const char *data, size_t len, size_t *used) {
     for (*used = 0; *used < len && !ws->open; ++*used) {
         fm_buf_append_char(&ws->head, data[*used]);

@@ -1,6 +1,6 @@
 /*
- * The client's end of a WebSocket (RFC 6455) to a browser of this machine: bytes in, messages and bytes out. Pure but
- * for its callbacks and the key's random bytes; one thread.
+ * The client's end of a WebSocket (RFC 6455) to a browser of this machine. It takes bytes, and gives messages and
+ * bytes. Pure but for its callbacks and the key's random bytes; one thread.
  */
 #ifndef SY_WS_H
 #define SY_WS_H

@@ -222,8 +222,8 @@ static uint32_t take_first(struct sy_x11_link *link, unsigned sequence) {
     return first;
 }
 
-/* Whether a window manager of EWMH runs. It has a window whose property names that window itself. The root window's
- * property may be left by a window manager that has ended. */
+/* Whether a window manager of EWMH runs. Such a window manager has a window with a property that names the window
+ * itself. The root window's property is not enough: a window manager that has ended may have left it. */
 static bool is_managed(struct sy_x11_link *link, xcb_window_t check) {
     return check && take_first(link, sy_x11_ask(link, check, link->ewmh._NET_SUPPORTING_WM_CHECK, 1)) == check;
 }
@@ -254,7 +254,7 @@ static enum fm_code list_all(struct sy_x11_link *link, struct sy_windows *window
                              "no window manager runs here that follows EWMH, so nobody knows what the windows are");
 }
 
-/* A window that takes no keys never becomes the active one. If it was brought to the front, it counts as active. */
+/* A window that takes no keys never becomes the active window. If it was brought to the front, it counts as active. */
 static void mark_front(const struct sy_x11_link *link, struct sy_windows *windows) {
     if (windows->count > 0 && strcmp(windows->at[0].id, link->front) == 0) {
         for (size_t i = 0; i < windows->count; i++) {

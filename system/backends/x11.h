@@ -8,7 +8,7 @@
 #include "desktop/backend.h"
 
 /*
- * Makes the backend, without tabs and applications; it does not connect yet. On success `desktop` is the caller's, for
+ * Makes the backend, without tabs and applications; it does not connect yet. On success the caller frees `desktop` by
  * desktop->backend->free(desktop->self). Its functions return FM_UNAVAILABLE if there is no display, no window manager
  * of EWMH, or a Wayland session; FM_TIMEOUT if the server does not answer within 2 s.
  *

@@ -7,7 +7,7 @@ struct sy_x11_extents sy_x11_take_extents(struct sy_x11_link *link, unsigned ask
     xcb_get_property_reply_t *reply = sy_x11_property_reply(link, asked, 32, 4);
     const uint32_t *edges = reply ? xcb_get_property_value(reply) : NULL;
     struct sy_x11_extents extents = {0};
-    if (edges) { /* any program may write anything there: only 15 bits are taken, as many as coordinates have */
+    if (edges) { /* any program may write anything there: only 15 bits are used, because coordinates have 15 bits */
         extents = (struct sy_x11_extents){(int)(edges[0] & 0x7fff), (int)(edges[1] & 0x7fff), (int)(edges[2] & 0x7fff),
                                           (int)(edges[3] & 0x7fff)};
     }

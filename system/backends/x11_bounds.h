@@ -1,6 +1,6 @@
 /*
- * Where an X11 window is for its user: with the frame that the window manager draws around it, without the shadow that
- * some applications draw inside of it.
+ * The place of an X11 window as its user sees it: with the frame that the window manager draws around the window,
+ * without the shadow that some applications draw inside of it.
  */
 #ifndef SY_X11_BOUNDS_H
 #define SY_X11_BOUNDS_H
@@ -21,7 +21,10 @@ struct sy_x11_extents sy_x11_take_extents(struct sy_x11_link *link, unsigned ask
 /* What the user sees around the window that the application made: the frame, minus the shadow inside that window. */
 struct sy_x11_extents sy_x11_around(const struct sy_x11_extents *frame, const struct sy_x11_extents *shadow);
 
-/* The bounds that the user sees. `origin` is that of the window's inside on the root; `extents` is of sy_x11_around. */
+/*
+ * The bounds that the user sees. `origin` is the origin of the window's inside on the root; `extents` is the result of
+ * sy_x11_around.
+ */
 struct sy_rect sy_x11_outer_bounds(const xcb_get_geometry_reply_t *geometry,
                                    const xcb_translate_coordinates_reply_t *origin,
                                    const struct sy_x11_extents *extents);

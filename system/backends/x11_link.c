@@ -1,7 +1,7 @@
 /*
  * A connection to an X server.
  *
- * Replies are polled for, since libxcb's own waits have no limit. If the server was stopped or is grabbed, a command
+ * Replies are polled, because libxcb's own waits have no time limit. If the server was stopped or is grabbed, a command
  * waits SY_X11_ANSWER_MS. After that only one small request, the probe, is sent until the server answers it.
  *
  * Events are taken whenever the connection is read. Otherwise they would pile up in libxcb, where the descriptor does
@@ -227,8 +227,8 @@ static bool has_extension(xcb_connection_t *connection, const char *name) {
 }
 
 /*
- * Xwayland has an extension of this name. Before version 23.1 it has none, but its monitors' names begin with this
- * name.
+ * Xwayland has an extension of this name. Before version 23.1 it lacks the extension, but its monitors' names begin
+ * with this name.
  */
 static bool is_xwayland(const struct sy_x11_link *link) {
     bool found = has_extension(link->connection, "XWAYLAND");
@@ -469,7 +469,7 @@ xcb_window_t sy_x11_find(struct sy_x11_link *link, const char *id) {
     char *end;
     xcb_window_t window = (xcb_window_t)strtoul(id, &end, 16);
     void *geometry = sy_x11_reply(link, xcb_get_geometry(link->connection, window).sequence);
-    const struct sy_x11_known *known = find_known(link, window); /* NULL if it was closed before the reply */
+    const struct sy_x11_known *known = find_known(link, window); /* NULL if the window was closed before the reply */
     free(geometry);
     if (!known || !geometry) {
         return XCB_NONE;

@@ -1,6 +1,7 @@
 /*
- * A connection to an X server, for x11.c. It is made when it is needed, and never waits longer than SY_X11_ANSWER_MS.
- * X gives the number of a closed window to a new one; so here windows have ids that no later window gets.
+ * A connection to an X server, for x11.c. The connection is made when it is needed, and never waits longer than
+ * SY_X11_ANSWER_MS. X gives the number of a closed window to a new window. So windows here have ids that no later
+ * window gets.
  */
 #ifndef SY_X11_LINK_H
 #define SY_X11_LINK_H
@@ -29,7 +30,7 @@ enum sy_x11_property {
 struct sy_x11_known; /* a window, and the number that makes its id unique */
 
 struct sy_x11_link {
-    xcb_connection_t *connection; /* NULL: there is none now */
+    xcb_connection_t *connection; /* NULL: there is no connection now */
     xcb_ewmh_connection_t ewmh;
     bool has_atoms; /* `ewmh` is filled */
     int screen;
@@ -42,10 +43,10 @@ struct sy_x11_link {
 
     int descriptor;   /* an epoll of the connection and of `changed_fd` */
     int changed_fd;   /* an eventfd: readable while `changed` is true */
-    bool changed;     /* a change was seen, and sy_x11_changes_seen was not called since */
+    bool changed;     /* a change was seen after the last call of sy_x11_changes_seen */
     int64_t until_ms; /* the time limit of the function that runs */
     bool late;        /* the server did not answer in that time */
-    unsigned probe;   /* the request that a late server must answer first; 0: none */
+    unsigned probe;   /* the probe: the request that a late server must answer first; 0: none */
     struct sy_x11_known *known;
     size_t known_count;
     uint32_t last_serial;
@@ -62,7 +63,7 @@ void sy_x11_link_free(struct sy_x11_link *link);
  */
 FM_MUST_USE enum fm_code sy_x11_begin(struct sy_x11_link *link, struct fm_error *error);
 
-/* Ends a function. Fails if the server has ended or did not answer in time: then some replies are missing. */
+/* Ends a function. Fails if the server has ended or did not answer in time. Then some replies are missing. */
 FM_MUST_USE enum fm_code sy_x11_end(struct sy_x11_link *link, struct fm_error *error);
 
 /* The reply to a request, for free(). NULL: it failed, mostly because the window is gone, or for the reason that
@@ -70,8 +71,8 @@ FM_MUST_USE enum fm_code sy_x11_end(struct sy_x11_link *link, struct fm_error *e
 void *sy_x11_reply(struct sy_x11_link *link, unsigned sequence);
 
 /*
- * The reply to sy_x11_ask, as sy_x11_reply; also NULL if the property's format is not `format` (8 or 32), or it has
- * fewer than `items` items.
+ * The reply to sy_x11_ask, like sy_x11_reply. It is also NULL if the property's format is not `format` (8 or 32), or
+ * the property has fewer than `items` items.
  */
 xcb_get_property_reply_t *sy_x11_property_reply(struct sy_x11_link *link, unsigned sequence, int format,
                                                 uint32_t items);
@@ -95,14 +96,14 @@ void sy_x11_changes_seen(struct sy_x11_link *link);
  * the connection is broken. */
 bool sy_x11_wait_event(struct sy_x11_link *link, int64_t until_ms);
 
-/* Notices the window's changes and its end from now on, and writes its id. False when out of memory. */
+/* Begins to watch the window for changes and for its end, and writes its id. False when out of memory. */
 FM_MUST_USE bool sy_x11_watch(struct sy_x11_link *link, xcb_window_t window, char id[SY_ID_MAX]);
 
 /* Forgets a window that is gone. If X gives its number to a new window, that one gets another id. */
 void sy_x11_forget(struct sy_x11_link *link, xcb_window_t window);
 
-/* Finds the window of an id, and asks the server if it still exists. XCB_NONE: it does not, or the request failed as
- * sy_x11_end returns. */
+/* Finds the window of an id, and asks the server if the window still exists. XCB_NONE: it does not exist, or the
+ * request failed for the reason that sy_x11_end returns. */
 xcb_window_t sy_x11_find(struct sy_x11_link *link, const char *id);
 
 #endif

@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 /*
- * The text up to the first NUL. Valid UTF-8 stays as it is; other text is read as Latin-1, in which properties of the
- * type STRING are (ICCCM, 2.7.1). With `utf8` a byte that is not part of valid UTF-8 becomes U+FFFD instead; a
+ * The text up to the first NUL. Valid UTF-8 stays as it is; other text is read as Latin-1, the encoding of properties
+ * of the type STRING (ICCCM, 2.7.1). With `utf8` a byte that is not part of valid UTF-8 becomes U+FFFD instead; a
  * character that is cut at `len` is left out. Control characters become spaces. The caller frees the text; NULL when
  * out of memory.
  */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIST_WORDS     256 /* atoms that are read of a property */
+#define LIST_WORDS     256 /* the most atoms that are read of a property */
 #define RESTORE_MS     300 /* until a maximised window is restored, and again until it is placed */
 #define START_MS       500 /* until a program that has shown its window also sets WM_PROTOCOLS */
 #define SOURCE_IS_USER XCB_EWMH_CLIENT_SOURCE_TYPE_OTHER /* 2 in EWMH: a pager, which acts for the user */
@@ -97,7 +97,7 @@ enum fm_code sy_x11_close(void *self, const char *id, struct fm_error *error) {
     return sy_x11_end(link, error);
 }
 
-/* What is read of a window that is to be placed. */
+/* The properties of a window that is to be placed. */
 struct standing {
     struct sy_x11_extents frame;
     struct sy_x11_extents shadow;

@@ -4,12 +4,12 @@
 
 #include "desktop/backend.h"
 
-/* Asks for the focus and the front. If the window takes no keys, notes it in `front` of the connection. */
+/* Asks for the focus and the front. If the window takes no keys, notes the window in `front` of the connection. */
 enum fm_code sy_x11_focus(void *self, const char *id, struct fm_error *error);
 
 /*
- * Asks the window manager to give a window these outer bounds. A maximised window is restored first: then this takes up
- * to 0.6 s.
+ * Asks the window manager to give a window these outer bounds. A maximised window is restored first, and then the call
+ * takes up to 0.6 s.
  */
 enum fm_code sy_x11_place(void *self, const char *id, const struct sy_rect *bounds, struct fm_error *error);
 

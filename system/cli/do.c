@@ -67,7 +67,10 @@ static void put_apps(FILE *out, struct json_object *apps) {
     }
 }
 
-/* Prints one line for what was, or would be, done. A failed step has a line only if it has a list of closed tabs. */
+/*
+ * Prints one line for an action that was done, or would be done. A failed step has a line only if it has a list of
+ * closed tabs.
+ */
 static void put_result(FILE *out, struct json_object *result) {
     const char *type = json_object_get_string(json_member(result, "type"));
     struct json_object *ok = json_member(result, "ok");
@@ -147,7 +150,10 @@ static struct json_object *tree_of(const struct fm_buf *text) {
     return root;
 }
 
-/* Matches the words. While they are not clear, asks the user, if there is a terminal. The caller frees `*envelope`. */
+/*
+ * Matches the words. If they are not clear and there is a terminal, asks the user, more than once if necessary. The
+ * caller frees `*envelope`.
+ */
 static enum fm_code match(struct sy_world *world, const char *words, const struct sy_do *how,
                           struct json_object **envelope, struct fm_error *error) {
     char lines[2][SY_TEXT_MAX + 2];
@@ -217,7 +223,7 @@ static void put_losses(FILE *out, const char *before, const struct sy_plan *plan
     }
 }
 
-/* Whether the plan may run: it closes nothing, or the user allows it. */
+/* Whether the plan may run: the plan closes nothing, or the user allows that. */
 static bool may_destroy(const struct sy_plan *plan, const struct sy_do *how, struct fm_error *error) {
     char line[16];
     if (how->yes || !plan_destroys(plan)) {

@@ -28,7 +28,7 @@ struct line {
     char words[SY_TEXT_MAX + 2]; /* one byte more than allowed: longer text is refused, not cut */
 };
 
-/* Joins the arguments, into which the shell has split the words, to one text again. */
+/* Joins the arguments to one text again, because the shell has split the words. */
 static void add_word(struct line *line, const char *word) {
     size_t used = strlen(line->words);
     snprintf(line->words + used, sizeof line->words - used, "%s%s", used ? " " : "", word);
@@ -57,7 +57,8 @@ static bool read_line_of_command(struct line *line, int argc, char **argv) {
         }
         i++;
     }
-    return line->words[0] != '\0' && !line->shared.read_only && !line->shared.allow; /* only for the server */
+    /* both options are only for the server */
+    return line->words[0] != '\0' && !line->shared.read_only && !line->shared.allow;
 }
 
 int sy_main_do(int argc, char **argv) {

@@ -56,7 +56,7 @@ static bool check_names(const char *list) {
     return true;
 }
 
-/* Where to store the value of an option that is kept as text; NULL: this is not such an option. */
+/* Where to store the value of an option that is kept as text; NULL: the option is not kept as text. */
 static const char **plain_value(struct sy_options *options, const char *name) {
     return strcmp(name, "--allow") == 0           ? &options->allow
            : strcmp(name, "--proxy") == 0         ? &options->proxy

@@ -4,7 +4,10 @@
 
 #include "desktop/backend.h"
 
-/* Opens the desktop, which is the caller's. `context` is sy_preset_main's; `cancel_fd` -1: nothing is cancelled. */
+/*
+ * Opens the desktop, which the caller frees. `context` is the one given to sy_preset_main; `cancel_fd` -1: nothing is
+ * cancelled.
+ */
 typedef enum fm_code sy_open_desktop(void *context, int cancel_fd, struct sy_desktop *desktop, struct fm_error *error);
 
 /*

@@ -1,4 +1,4 @@
-/* list_apps, focus_app, close_app. An action ends when its effect is seen, or its time is up. */
+/* list_apps, focus_app, close_app. An action ends when its effect is seen, or its time limit is over. */
 #include "commands/internal.h"
 #include "commands/listing.h"
 #include "desktop/refuse.h"

@@ -133,8 +133,8 @@ static void write_request(const struct sy_plan *plan, struct fm_json_writer *w) 
     fm_json_array_end(w);
 }
 
-/* Writes the digest of a tab's address, because the user was asked about that page. For a window nothing is written:
- * no tab has its id. An address itself may have megabytes (data:). */
+/* Writes the digest of a tab's address, because the user was asked about that page. The address itself may have
+ * megabytes (data:). For a window nothing is written, because no tab has the window's id. */
 static void write_page(const struct sy_snapshot *snapshot, const char *id, struct fm_json_writer *w) {
     for (size_t i = 0; i < snapshot->raw_tabs.count; i++) {
         if (strcmp(snapshot->raw_tabs.at[i].id, id) == 0) {

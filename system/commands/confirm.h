@@ -1,7 +1,7 @@
 /*
  * Asking the user before something is closed. The server that asks need not remember the question. It gives the client
- * a state, which comes back with the answer. A state is valid once, for 120 s, for the same request, and only while
- * that request would close the same things.
+ * a state, and the client returns the state with the answer. A state is valid once, within 120 s, for the same request,
+ * and only while this request would close the same things.
  *
  *     if (sy_loses(&plan, &loss)) {
  *         if (there is a state and the user said yes) code = sy_confirm_accept(...), and run the plan;
@@ -49,9 +49,10 @@ FM_MUST_USE enum fm_code sy_confirm_issue(const struct sy_confirm *confirm, cons
                                           char state[SY_STATE_SIZE], struct fm_error *error);
 
 /*
- * FM_OK: the state was made here for the same request, which would close the same windows, and tabs with the same
- * pages; the state can't be used again. FM_INVALID_REQUEST: `denied` (the state is forged, used, or of another request)
- * or `stale_snapshot` (the request would close other things now: ask again). FM_TIMEOUT: it is too old: ask again.
+ * FM_OK: the state was made here for the same request, and the request would close the same windows, and tabs with the
+ * same pages. The state can't be used again. FM_INVALID_REQUEST: `denied` (the state is forged, used, or of another
+ * request) or `stale_snapshot` (the request would close other things now: ask again). FM_TIMEOUT: the state is too old:
+ * ask again.
  */
 FM_MUST_USE enum fm_code sy_confirm_accept(struct sy_confirm *confirm, const struct sy_plan *plan, const char *state,
                                            int64_t now_ms, struct fm_error *error);

@@ -10,7 +10,7 @@
 /* The step's parameter with this name; NULL: the step lacks it. */
 struct json_object *sy_arg(const struct sy_step *step, const char *name);
 
-/* Refuses the request, with an error that names the step's parameter. */
+/* Refuses the request with an error that names the step's parameter. */
 enum fm_code sy_refuse_step(const struct sy_step *step, struct fm_error *error, const char *reason, const char *param,
                             const char *fmt, ...) FM_PRINTF(5, 6);
 
@@ -31,7 +31,10 @@ enum fm_code sy_window_now(const struct sy_world *world, const struct sy_plan *p
 /* Whether a window that exists now belongs to the step's application. */
 bool sy_is_of_step(const struct sy_plan *plan, const struct sy_step *step, const struct sy_window *window);
 
-/* Lists the windows now, and copies the one with this id, without its texts. False in `*found`: there is none. */
+/*
+ * Lists the windows now, and copies the window with this id, without its texts. False in `*found`: there is no such
+ * window.
+ */
 enum fm_code sy_look_at_window(const struct sy_world *world, const char *id, bool *found, struct sy_window *window,
                                struct fm_error *error);
 
@@ -39,14 +42,16 @@ enum fm_code sy_look_at_window(const struct sy_world *world, const char *id, boo
 void sy_write_bounds(const struct sy_rect *bounds, struct fm_json_writer *w);
 
 /*
- * Sends the window to `wanted`. Waits until it is there, or has moved and does not move any more, or the time is up.
- * `reached` has the window's bounds: those before the move when it is called, and the final ones afterwards. False in
- * `*found`: there is no such window any more.
+ * Sends the window to `wanted`. Waits until the window has these bounds, or has moved and stopped, or the time is up.
+ * `reached` has the window's bounds: the caller sets those before the move, and the function sets the final ones. False
+ * in `*found`: the window does not exist any more.
  */
 enum fm_code sy_move_window(const struct sy_world *world, const char *id, const struct sy_rect *wanted, bool *found,
                             struct sy_rect *reached, struct fm_error *error);
 
-/* Places one window as the step says, notes in `undo` where it was, and writes app_name, bounds and exact. */
+/*
+ * Places one window as the step says, notes the window's former place in `undo`, and writes app_name, bounds and exact.
+ */
 enum fm_code sy_place_window(const struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
                              const char *id, struct sy_undo *undo, struct fm_json_writer *w, struct fm_error *error);
 

@@ -8,7 +8,7 @@
 
 #define TITLE_MAX 4096 /* bytes of a title */
 
-/* Writes a text that a page made, cut to `max` bytes: with megabytes of it, the whole list would be too large. */
+/* Writes a page's text, cut to `max` bytes. Otherwise a text of megabytes would make the list too large. */
 static void key_cut(struct fm_json_writer *w, const char *key, const char *text, size_t max) {
     size_t len = strlen(text);
     fm_json_key(w, key);

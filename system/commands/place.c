@@ -1,4 +1,4 @@
-/* place_app: where a window goes, and where it arrived. */
+/* place_app: computes where a window goes, and reports where it arrived. */
 #include "commands/internal.h"
 
 #include <json-c/json.h>
@@ -7,7 +7,7 @@
 #define SEEN_WIDTH  100 /* pixels of a window that must be on a monitor, so that the user can grab it */
 #define SEEN_HEIGHT 50
 #define PLACE_MS    1000 /* until the window is where it was sent */
-#define SETTLED_MS  150  /* without a move: then the window has its final place */
+#define SETTLED_MS  150  /* a window that has not moved for this long has its final place */
 
 /* ---- checking ---- */
 
@@ -83,7 +83,7 @@ enum fm_code sy_check_place_app(struct sy_world *world, struct sy_plan *plan, st
 
 /* ---- running ---- */
 
-/* The monitor that contains the window's middle; else the first one. */
+/* The monitor that contains the window's middle, or else the first monitor. */
 static const struct sy_rect *area_of(const struct sy_plan *plan, const struct sy_rect *bounds) {
     const struct sy_monitors *monitors = &plan->snapshot.monitors;
     for (size_t i = 0; i < monitors->count; i++) {
@@ -94,7 +94,9 @@ static const struct sy_rect *area_of(const struct sy_plan *plan, const struct sy
     return &monitors->at[0].area;
 }
 
-/* Moves an edge to another monitor: the distance to the monitor's edge stays, unless `length` would not fit. */
+/*
+ * Moves an edge to another monitor. The distance to the monitor's edge stays the same, unless `length` would not fit.
+ */
 static int moved(int edge, int from, int to, int to_end, int length) {
     return larger(to, smaller(to + (edge - from), to_end - length));
 }

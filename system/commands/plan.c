@@ -1,6 +1,6 @@
 /*
- * Plans. All steps of a plan are checked on the same snapshot. A thing that an earlier step makes, such as a new
- * window, is looked for again when the later step runs.
+ * Plans. All steps of a plan are checked on the same snapshot. If an earlier step makes a thing, such as a new window,
+ * the later step looks for it when it runs.
  */
 #include "commands/plan.h"
 #include "base/utf8.h"
@@ -65,7 +65,7 @@ static enum fm_code add_command(struct sy_world *world, struct sy_plan *plan, st
     return row ? add_step(world, plan, row, command, prefix, error) : unknown_type(path, plan, error);
 }
 
-/* Takes a request that asks the user a question: none of its commands runs. */
+/* Handles a request that is a question to the user: none of its commands runs. */
 static enum fm_code take_question(struct json_object *reason, struct sy_plan *plan, struct fm_error *error) {
     if (!json_object_is_type(reason, json_type_string) || json_object_get_string_len(reason) == 0) {
         return sy_refuse(error, "missing_reason", "clarification_reason",

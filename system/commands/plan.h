@@ -17,8 +17,8 @@ struct json_object;
 struct fm_json_writer;
 
 /*
- * The state that one desktop and one client keep from one request to the next. To make it, set `desktop` and zero the
- * rest; free it by sy_world_free. Paths and functions are borrowed.
+ * The state of one desktop and one client that is kept from one request to the next. To make it, set `desktop` and zero
+ * the rest; free it by sy_world_free. Paths and functions are borrowed.
  */
 struct sy_world {
     struct sy_desktop desktop;
@@ -26,7 +26,7 @@ struct sy_world {
     const char *presets; /* path of presets.json; NULL: there are none */
     struct sy_undos undos;
     struct sy_talks talks;
-    const struct sy_model *model;                     /* answers questions that code can't; NULL: there is none */
+    const struct sy_model *model;                     /* answers questions that code can't answer; NULL: no model */
     size_t (*recent_files)(char **paths, size_t max); /* sy_recent_files, for prompts; NULL: prompts have none */
     const char *home; /* where to look for git folders, for prompts; NULL: prompts have none */
 };
@@ -35,7 +35,7 @@ struct sy_step {
     const struct sy_command *command;
     struct json_object *args; /* borrowed from the request */
     char param[72];           /* the step's place in the request: "commands[2]."; "" for a single command */
-    const struct sy_app *app; /* of the snapshot; NULL: no .desktop entry the application's name is known */
+    const struct sy_app *app; /* of the snapshot; NULL: the application has no known .desktop entry */
     char *name;               /* of the application */
     char (*ids)[SY_ID_MAX];   /* the windows or tabs to work on; owned */
     size_t id_count;
@@ -66,16 +66,16 @@ FM_MUST_USE enum fm_code sy_plan_envelope(struct sy_world *world, struct json_ob
 FM_MUST_USE enum fm_code sy_plan_command(struct sy_world *world, const char *type, struct json_object *args,
                                          struct sy_plan *plan, struct fm_error *error);
 
-/* Frees all members except the desktop, which stays the caller's. */
+/* Frees all members except the desktop, which the caller still owns. */
 void sy_world_free(struct sy_world *world);
 
 /* Called at the beginning of each step. */
 typedef void sy_progress(void *context, const struct sy_plan *plan, size_t step);
 
 /*
- * Runs the plan and writes {"ok": true, "results": [one for each command]}, also for a single command. On failure the
- * results up to the failed step are there, and the error is that step's. Waits as long as the actions take, in `wait`
- * of the backend. `progress` may be NULL.
+ * Runs the plan and writes {"ok": true, "results": [one for each command]}, also for a single command. On failure it
+ * writes the results up to the failed step, and the error is the failed step's. Waits as long as the actions take, in
+ * `wait` of the backend. `progress` may be NULL.
  */
 FM_MUST_USE enum fm_code sy_plan_run(struct sy_world *world, struct sy_plan *plan, sy_progress *progress, void *context,
                                      struct fm_json_writer *w, struct fm_error *error);

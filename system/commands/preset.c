@@ -1,7 +1,7 @@
 /*
- * activate_preset, and presets made from the present layout. A preset is a list of steps. Each is checked like
- * place_app or open_url, and all of them before the first one runs. The nth window of an application in the preset is
- * its nth window on the screen, the topmost first. For a missing window the application is started.
+ * activate_preset, and presets made from the present layout. A preset is a list of steps. Each step is checked like
+ * place_app or open_url, and all steps are checked before the first one runs. The nth window of an application in the
+ * preset means its nth window on the screen, counted from the topmost. For a missing window the application is started.
  */
 #include "commands/preset.h"
 #include "base/utf8.h"
@@ -183,7 +183,7 @@ static bool is_taken(sy_id *taken, size_t count, const char *id) {
     return i < count;
 }
 
-/* Gives each part that has no window yet ("" in `taken`) the topmost window of its application that no part has. */
+/* Gives each part without a window ("" in `taken`) the topmost window of its application that is not taken yet. */
 static enum fm_code take_windows(const struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
                                  sy_id *taken, struct fm_error *error) {
     struct sy_windows windows = {.count = 0};
@@ -376,7 +376,7 @@ static enum fm_code add_window(struct sy_world *world, struct sy_plan *plan, con
     code = code ? code : sy_check_place_app(world, plan, &step, error);
     free(step.name);
     free(step.ids);
-    if (code == FM_INVALID_REQUEST) { /* the window is minimised, or on a monitor that is gone */
+    if (code == FM_INVALID_REQUEST) { /* the window is minimised, or on a monitor that does not exist any more */
         leave_out(left_out, running->name, error->detail);
         json_object_put(entry);
         return FM_OK;

@@ -14,10 +14,10 @@
 #include <time.h>
 
 #define PROMPT_MAX  (256u << 10) /* bytes of a message */
-#define DATA_MAX    6000u        /* of all lists; the tabs get what the other lists leave */
+#define DATA_MAX    6000u        /* bytes of all lists; the tabs get the room that the other lists leave */
 #define NAMES_MAX   800u         /* bytes of a list of names */
 #define PATHS_MAX   800u         /* bytes of a list of paths */
-#define TALK_MAX    6000u        /* of what was said before */
+#define TALK_MAX    6000u        /* bytes of the earlier conversation */
 #define TITLE_MAX   80           /* characters */
 #define ADDRESS_MAX 80
 #define WORD_MIN    4 /* bytes; shorter words do not say what a question is about */
@@ -59,7 +59,7 @@ static bool fits_limit(struct fm_json_writer *w, const struct fm_json_writer *be
     return false;
 }
 
-/* Writes as many texts as `room` bytes hold, and the number of the others as `more_key`. `text_at` gives one text. */
+/* Writes the texts that fit into `room` bytes, and the number of the others as `more_key`. `text_at` gives one text. */
 static void write_texts(struct fm_json_writer *w, const char *key, const char *more_key, const void *list, size_t count,
                         const char *(*text_at)(const void *list, size_t at), size_t room) {
     size_t written = 0;
@@ -94,10 +94,10 @@ static const char *path_at(const void *list, size_t at) {
 struct pick {
     const struct sy_tab *tab;
     size_t index;
-    size_t words; /* how many of the question's words its title or address has */
+    size_t words; /* how many of the question's words the tab's title or address has */
 };
 
-/* Reads the next word, cut to fit, and without the "s" of a plural. False: there is none. */
+/* Reads the next word, cut to fit, and without the "s" of a plural. False: there is no more word. */
 static bool next_word(const char **at, char word[WORD_MAX]) {
     size_t len = 0;
     while (**at && !isalnum((unsigned char)**at) && (unsigned char)**at < 0x80) {
@@ -216,7 +216,7 @@ static char *copy_clean(const char *text) {
     return take_text(&out);
 }
 
-/* The first turn to write: it and all later ones fit into TALK_MAX. */
+/* Finds the first turn to write: this turn and all later ones fit into TALK_MAX. */
 static size_t first_turn(const struct sy_talk *talk) {
     size_t at = talk ? talk->count : 0;
     for (size_t room = TALK_MAX; at > 0; at--) {

@@ -137,7 +137,7 @@ static enum fm_code ask_model(const struct sy_world *world, const struct sy_step
     struct sy_message messages[SY_MESSAGES_MAX];
     struct sy_near near = {.file_count = 0};
     struct fm_buf said;
-    if (!world->model) { /* at the check, code understood the question with an earlier snapshot */
+    if (!world->model) { /* when the plan was checked, code understood the question with an earlier snapshot */
         return no_model(step, error, "there is none here");
     }
     find_near(world, &near);
@@ -211,7 +211,7 @@ enum fm_code sy_run_query(struct sy_world *world, const struct sy_plan *plan, co
         code = sy_answer_by_code(&understood, snapshot, &answer, w, error);
     }
     if (code == FM_OK && by_code && snapshot->no_tabs.code == FM_OK) {
-        fm_json_key_str(w, "snapshot", snapshot->handle); /* the answer names tabs by their indices in it */
+        fm_json_key_str(w, "snapshot", snapshot->handle); /* the answer names tabs by their indices in this snapshot */
     }
     code = code ? code : keep_talk(world, step, &answer, by_code, w, error);
     fm_buf_free(&answer);

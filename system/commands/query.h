@@ -1,7 +1,7 @@
 /*
  * What query needs besides the desktop: a model, and the memory of conversations. Code answers questions about counts,
- * duplicates and the oldest pages, if it understands every word. The model answers the rest, from data without the
- * queries of URLs.
+ * duplicates and the oldest pages, if it understands every word. The model answers all other questions. Its data has
+ * URLs without their queries.
  */
 #ifndef SY_QUERY_H
 #define SY_QUERY_H
@@ -77,11 +77,11 @@ struct sy_understood {
     unsigned noun;
     bool chrome;
     bool installed;
-    size_t limit;   /* pages to name; 0: not said */
+    size_t limit;   /* how many pages to name; 0: not said */
     char site[254]; /* only tabs of this site; "": all */
 };
 
-/* Data that a prompt may have besides the snapshot. Paths are absolute, the latest first; owned. */
+/* Data that a prompt may have besides the snapshot. Paths are absolute, the latest first. The paths are owned. */
 #define SY_NEAR_MAX 20
 struct sy_near {
     char *files[SY_NEAR_MAX];

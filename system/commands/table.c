@@ -1,4 +1,4 @@
-/* The ten commands and undo: what they are called, take and do. */
+/* The ten commands and undo: their names, parameters and functions. */
 #include "commands/table.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
  * list_tabs, switch_tab, open_url, close_tab. An index refers to the list of tabs that the client has seen (told.h). A
- * tab is not closed if it now shows another page than in that list.
+ * tab is not closed if it shows another page now than in this list.
  */
 #include "commands/internal.h"
 #include "commands/listing.h"

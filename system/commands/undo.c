@@ -85,7 +85,7 @@ static enum fm_code find_undo(const struct sy_world *world, const struct sy_step
                   : sy_refuse_step(step, error, "nothing_to_undo", "", "no window was placed that could go back");
 }
 
-/* Without a handle, an earlier step of the plan may move the windows that go back. */
+/* Without a handle, an earlier step of the plan may change which windows are moved back. */
 enum fm_code sy_check_undo(struct sy_world *world, struct sy_plan *plan, struct sy_step *step, struct fm_error *error) {
     const struct sy_undo *record;
     bool moves = false;
@@ -99,7 +99,7 @@ enum fm_code sy_check_undo(struct sy_world *world, struct sy_plan *plan, struct 
     return moves && !sy_arg(step, "handle") ? FM_OK : find_undo(world, step, &record, error);
 }
 
-/* False in `*back`: the window is not there any more. */
+/* False in `*back`: the window does not exist any more. */
 static enum fm_code put_back(const struct sy_world *world, const struct sy_moved *moved, bool *back,
                              struct fm_json_writer *w, struct fm_error *error) {
     struct sy_window window;
@@ -133,7 +133,8 @@ enum fm_code sy_run_undo(struct sy_world *world, const struct sy_plan *plan, con
     size_t count = record->count;
     fm_json_key(w, "restored");
     fm_json_array_begin(w);
-    for (size_t i = count; i > 0 && code == FM_OK; i--) { /* in reverse: a window moved twice gets its first place */
+    /* in reverse order, so that a window that was moved twice gets its first place */
+    for (size_t i = count; i > 0 && code == FM_OK; i--) {
         bool back = false;
         code = put_back(world, &record->at[i - 1], &back, w, error);
         restored += back;

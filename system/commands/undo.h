@@ -1,6 +1,6 @@
 /*
  * Placements that can be taken back. Each command that moved windows has a record of where they were, with a handle.
- * The last few records are kept. A record that was taken back is dropped, so the one before it is the last one then.
+ * The last few records are kept. A record that was taken back is dropped. Then the record before it is the last one.
  */
 #ifndef SY_UNDO_H
 #define SY_UNDO_H
@@ -11,7 +11,7 @@
 
 struct sy_moved {
     char window[SY_ID_MAX];
-    int64_t pid; /* of the window: a later window of another program may get the same id */
+    int64_t pid; /* the window's process: another program's later window may get the same id */
     char *app_name;
     struct sy_rect before;
 };
@@ -41,7 +41,7 @@ const struct sy_undo *sy_undos_find(const struct sy_undos *undos, const char *ha
 /* Forgets a record that sy_undos_find gave. */
 void sy_undos_drop(struct sy_undos *undos, const struct sy_undo *record);
 
-/* Forgets all; it is empty again. */
+/* Forgets all records. */
 void sy_undos_free(struct sy_undos *undos);
 
 #endif

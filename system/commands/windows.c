@@ -23,7 +23,7 @@ enum fm_code sy_refuse_step(const struct sy_step *step, struct fm_error *error, 
     vsnprintf(detail, sizeof detail, fmt, args);
     va_end(args);
     snprintf(path, sizeof path, "%.*s%s", (int)(strlen(step->param) - (step->param[0] && !param[0])), step->param,
-             param); /* if the error is about the whole command, the point is left out */
+             param); /* without the point after the command's place, if the error is about the whole command */
     return sy_refuse(error, reason, path, "%s", detail);
 }
 
@@ -54,7 +54,10 @@ static bool alike(const char *name, const char *asked) {
     return strcasestr(name, asked) || strcasestr(asked, name);
 }
 
-/* Writes names that contain the wanted one, or are contained in it. If there are none, writes all that run. */
+/*
+ * Writes names that contain the wanted name, or are contained in it. If there are none, writes the names of all
+ * applications that run.
+ */
 static void tell_candidates(struct sy_plan *plan, const char *asked, bool runs) {
     const struct sy_snapshot *snapshot = &plan->snapshot;
     struct fm_json_writer w = fm_json_writer_on(&plan->candidates);
@@ -161,7 +164,7 @@ enum fm_code sy_look_at_window(const struct sy_world *world, const char *id, boo
         if (strcmp(windows.at[i].id, id) == 0) {
             *found = true;
             *window = windows.at[i];
-            window->class_name = window->title = window->runs.items = NULL; /* these texts belong to the list */
+            window->class_name = window->title = window->runs.items = NULL; /* the list owns these texts */
         }
     }
     sy_windows_free(&windows);

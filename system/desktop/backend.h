@@ -3,7 +3,7 @@
  * its meaning while the thing exists. Indices are made in snapshot.c and never get here.
  *
  * All functions are called from one thread. They return at once or within some milliseconds, except `wait`. The effect
- * of an action is seen in a later list. A function that is NULL means that the desktop lacks the whole group.
+ * of an action is seen in a later list. If a function is NULL, the desktop lacks the whole group.
  */
 #ifndef SY_BACKEND_H
 #define SY_BACKEND_H
@@ -44,12 +44,12 @@ struct sy_app {
     char *window_class;     /* StartupWMClass; "": not given */
     char *program;          /* file name of the started program; "": not known */
     char *keywords;         /* the entry's own words for what it is, with spaces between them; "": not given */
-    struct sy_program runs; /* the started program, without the arguments that depend on what is opened */
+    struct sy_program runs; /* the started program, without the arguments that depend on the opened files */
 };
 
 struct sy_tab {
     char id[SY_ID_MAX];        /* the browser's target id */
-    char window_id[SY_ID_MAX]; /* the browser's own */
+    char window_id[SY_ID_MAX]; /* the browser's own id of the window */
     int position;              /* the tab's position in its window, from 0 */
     bool active;               /* its window shows this tab */
     char *title;
@@ -86,14 +86,14 @@ struct sy_backend {
      */
     enum fm_code (*wait)(void *self, int64_t until_ms, struct fm_error *error);
     /*
-     * A descriptor that becomes readable when something may have changed, and stays so until `wait` returns or the
-     * lists are taken. It belongs to the backend, and never changes. -1: there is none.
+     * A descriptor that becomes readable when something may have changed, and stays readable until `wait` returns or
+     * the lists are taken. The backend owns the descriptor, which never changes. -1: there is none.
      */
     int (*descriptor)(void *self);
 
     enum fm_code (*monitors)(void *self, struct sy_monitors *monitors, struct fm_error *error);
     enum fm_code (*windows)(void *self, struct sy_windows *windows, struct fm_error *error);
-    /* These three ask the window manager. FM_NOT_FOUND: there is no such window any more. */
+    /* These three ask the window manager. FM_NOT_FOUND: the window does not exist any more. */
     enum fm_code (*focus)(void *self, const char *window, struct fm_error *error);
     enum fm_code (*place)(void *self, const char *window, const struct sy_rect *bounds, struct fm_error *error);
     enum fm_code (*close)(void *self, const char *window, struct fm_error *error);
@@ -102,13 +102,13 @@ struct sy_backend {
     enum fm_code (*launch)(void *self, const char *app, struct fm_error *error);
 
     enum fm_code (*tabs)(void *self, struct sy_tabs *tabs, struct fm_error *error);
-    /* Brings the tab and its window to the front. FM_NOT_FOUND, here and below: there is no such tab any more. */
+    /* Brings the tab and its window to the front. FM_NOT_FOUND, here and below: the tab does not exist any more. */
     enum fm_code (*activate)(void *self, const char *tab, struct fm_error *error);
-    /* Opens a tab in front; its id goes into `tab`. The URL was checked. */
+    /* Opens a tab in front, and writes its id into `tab`. The caller has checked the URL. */
     enum fm_code (*open)(void *self, const char *url, char tab[SY_ID_MAX], struct fm_error *error);
     /* Asks the page to close. The page may refuse: then the tab stays in the list. */
     enum fm_code (*close_tab)(void *self, const char *tab, struct fm_error *error);
-    /* Asks the page what it is about. `*text` is the caller's; NULL: the page gave no text until `until_ms`. */
+    /* Asks the page what it is about. The caller frees `*text`; NULL: the page gave no text until `until_ms`. */
     enum fm_code (*text)(void *self, const char *tab, int64_t until_ms, char **text, struct fm_error *error);
 
     void (*free)(void *self);
@@ -120,7 +120,7 @@ struct sy_desktop {
     void *self;
 };
 
-/* Each frees what its list owns; afterwards the list is empty. */
+/* Each function frees what its list owns. Afterwards the list is empty. */
 void sy_monitors_free(struct sy_monitors *monitors);
 void sy_windows_free(struct sy_windows *windows);
 void sy_apps_free(struct sy_apps *apps);

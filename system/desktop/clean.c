@@ -73,7 +73,7 @@ void sy_clean_url(struct fm_buf *out, const char *url, size_t max) {
     while (isalnum((unsigned char)url[scheme]) || (url[scheme] && strchr("+-.", url[scheme]))) {
         scheme++;
     }
-    if (url[scheme] != ':') { /* it has no scheme: any part of it may be secret */
+    if (url[scheme] != ':') { /* the address has no scheme: any part of it may be secret */
         return;
     }
     size_t before = strncmp(url + scheme, "://", 3) == 0 ? scheme + 3 : scheme + 1;

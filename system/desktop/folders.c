@@ -29,7 +29,7 @@ static int latest_first(const void *a, const void *b) {
     return x->changed != y->changed ? (x->changed < y->changed) - (x->changed > y->changed) : strcmp(x->path, y->path);
 }
 
-/* Notes the folder if it has a .git. Returns whether it has one: then the search does not go into it. */
+/* Notes the folder if it has a .git. Returns whether it has a .git: then the search does not enter the folder. */
 static bool note_repository(struct search *search, const char *path) {
     char git[PATH_SIZE + 8];
     struct fm_file_info info;

@@ -1,4 +1,4 @@
-/* The user's git folders, in which work probably goes on. */
+/* The user's git folders: the user probably works in them. */
 #ifndef SY_FOLDERS_H
 #define SY_FOLDERS_H
 

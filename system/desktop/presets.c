@@ -196,7 +196,8 @@ static void close_all(struct change *change) {
 }
 
 static enum fm_code take_lock(struct change *change, struct fm_error *error) {
-    for (int i = 0; i < 3 && change->lock < 0; i++) { /* opens it, or makes it, or another process has just made it */
+    /* opens the lock file, or makes it if no other process has just made it */
+    for (int i = 0; i < 3 && change->lock < 0; i++) {
         change->lock = fm_private_file_append(change->folder, change->lock_name, i == 1);
     }
     if (change->lock < 0) {
@@ -222,7 +223,7 @@ static enum fm_code begin_change(const char *path, struct change *change, struct
     }
     code = change->folder < 0 ? failed("open the folder of", change, error) : take_lock(change, error);
     if (code == FM_OK) {
-        fm_private_file_remove(change->folder, change->new_name); /* left by a process that was killed */
+        fm_private_file_remove(change->folder, change->new_name); /* a killed process has left this file */
         change->fd = fm_private_file_create(change->folder, change->new_name);
         code = change->fd < 0 ? failed("write", change, error) : FM_OK;
     }

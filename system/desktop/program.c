@@ -1,4 +1,4 @@
-/* What processes and desktop entries run, in one form. Files are only read here, never run. */
+/* Finds what processes and desktop entries run, in one form. Files are only read here, never run. */
 #include "desktop/program.h"
 
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define ARGS_MAX  4096 /* bytes of a process's arguments; the rest is left out */
-#define LINE_SIZE 256  /* Linux reads no more of a script's first line */
+#define LINE_SIZE 256  /* bytes; Linux reads no more of a script's first line */
 
 /* Whether both are paths of one file. */
 static bool is_same_file(const char *a, const char *b) {
@@ -29,7 +29,7 @@ static bool is_beside(const char *program, const char *name) {
     return len < PATH_MAX && is_same_file(path, program);
 }
 
-/* The first line of a script, without its "#!"; "" of any other file. */
+/* The first line of a script, without its "#!"; "" for any other file. */
 static void read_first_line(const char *path, char line[LINE_SIZE]) {
     struct stat info;
     bool runs = path[0] == '/' && stat(path, &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & S_IXUSR);

@@ -27,7 +27,7 @@ bool sy_program_of_process(int64_t pid, struct sy_program *runs);
 /* Makes a copy with memory of its own. */
 bool sy_program_copy(const struct sy_program *from, struct sy_program *to);
 
-/* Frees it; afterwards it is "not known". */
+/* Frees the memory of `runs`, which is "not known" afterwards. */
 void sy_program_free(struct sy_program *program);
 
 /* Whether `program` is the same program as `with`, and its arguments begin with those of `with`. */

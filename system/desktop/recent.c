@@ -17,7 +17,7 @@ static int latest_first(const void *a, const void *b) {
     return x->at != y->at ? (x->at < y->at) - (x->at > y->at) : strcmp(x->uri, y->uri);
 }
 
-/* The path of a URI, which the caller frees; NULL: it is no local file. */
+/* The path of a URI, which the caller frees; NULL: the URI is not a local file. */
 static char *path_of(const char *uri) {
     char *path = g_filename_from_uri(uri, NULL, NULL);
     char *copy = path ? strdup(path) : NULL;

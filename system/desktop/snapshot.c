@@ -12,12 +12,15 @@
 #include <string.h>
 #include <strings.h>
 
-#define TABS_DIGITS 8   /* how many digits of a handle stand for the tabs */
+#define TABS_DIGITS 8   /* how many digits of a handle stand for the tabs' ids */
 #define DOMAIN_SIZE 254 /* RFC 1035, 2.3.4: 253 characters of a name, and the NUL */
 
 /* ---- lists ---- */
 
-/* Whether to go on after a list. If the desktop lacks it or can't give it, it stays empty; `absent` gets the reason. */
+/*
+ * Whether to go on after a list. If the desktop lacks the list or can't give it, the list stays empty, and `absent`
+ * gets the reason.
+ */
 static bool may_go_on(enum fm_code code, const struct fm_error *fault, struct fm_error *absent,
                       struct fm_error *error) {
     if (code == FM_OK) {
@@ -105,8 +108,8 @@ static bool is_id(const char *id, const char *class_name) {
     return strncasecmp(id, class_name, len) == 0 && strcmp(id + len, ".desktop") == 0;
 }
 
-/* Whether the application has this class by one sign. The signs, the surest first: the entry's class of windows, its
- * id, its program. */
+/* Whether the application has this class, by one of three signs. From the surest on, these are the entry's class of
+ * windows, its id and its program. */
 static bool fits_class(const struct sy_app *app, const char *class_name, int sign) {
     return sign == 0   ? strcasecmp(app->window_class, class_name) == 0
            : sign == 1 ? is_id(app->id, class_name)
@@ -182,7 +185,7 @@ static bool name_installed(struct sy_snapshot *snapshot) {
     return true;
 }
 
-/* An application's name may equal another application's name with the id added: then it gets its id added too. */
+/* An application's name may equal another application's name with the id added. Then its own id is added too. */
 static bool make_installed_unique(struct sy_snapshot *snapshot) {
     struct sy_installed *list = snapshot->installed;
     for (size_t i = 0; i < snapshot->installed_count; i++) {

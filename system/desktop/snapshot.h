@@ -19,7 +19,7 @@ struct sy_running {
 };
 
 struct sy_installed {
-    char *name; /* unique among the installed ones; if it runs, `sy_running` has the same name */
+    char *name; /* unique among the installed ones; if the application runs, `sy_running` has the same name */
     const struct sy_app *app;
 };
 
@@ -41,21 +41,21 @@ struct sy_snapshot {
     size_t installed_count;
     struct sy_numbered_tab *tabs; /* the tab with index N is at N - 1 */
     size_t tab_count;
-    char handle[SY_HANDLE_SIZE]; /* the same as long as the tabs, their order and their pages are the same */
-    struct fm_error no_windows;  /* in each no_...: why that list is missing; FM_OK: the list is complete */
+    char handle[SY_HANDLE_SIZE]; /* does not change while the tabs, their order and their pages stay the same */
+    struct fm_error no_windows;  /* each no_... has the reason why its list is missing; FM_OK: the list is complete */
     struct fm_error no_apps;
     struct fm_error no_tabs;
 };
 
 /*
- * Asks for all lists. A list that the desktop lacks is empty, with the reason in `no_...`. Free the snapshot by
+ * Asks for all lists. A list that the desktop lacks is empty, and `no_...` has the reason. Free the snapshot by
  * sy_snapshot_free. FM_CANCELLED, or FM_INTERNAL when out of memory: then there is nothing to free.
  */
 FM_MUST_USE enum fm_code sy_snapshot_take(const struct sy_desktop *desktop, struct sy_snapshot *snapshot,
                                           struct fm_error *error);
 void sy_snapshot_free(struct sy_snapshot *snapshot);
 
-/* The application that a window belongs to, by its class, or else by its process; NULL: none of `apps`. */
+/* The application that a window belongs to, by the window's class, or else by its process; NULL: none of `apps`. */
 const struct sy_app *sy_app_of_window(const struct sy_apps *apps, const struct sy_window *window);
 
 /* Find an application by its exact name; NULL: there is none. */

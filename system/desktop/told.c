@@ -19,7 +19,7 @@ static const struct sy_told_list *list_back(const struct sy_told *told, size_t b
     return &told->lists[(told->next + SY_TOLD_MAX - back) % SY_TOLD_MAX];
 }
 
-/* The tab as the client has seen it last; NULL: it has not seen this tab. */
+/* The tab as the client has seen it last; NULL: the client has not seen this tab. */
 static const struct sy_told_tab *known_tab(const struct sy_told *told, const char *id) {
     for (size_t back = 1; back <= told->count; back++) {
         const struct sy_told_list *list = list_back(told, back);

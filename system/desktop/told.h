@@ -1,6 +1,7 @@
 /*
- * What a client has seen of tabs: the last few lists, so that an index keeps the meaning that it had for the client. A
- * tab that was moved is still the same tab. A tab that was closed, or shows another page than the client knows, is not.
+ * The last few lists of tabs that a client has seen, so that an index keeps the meaning that it had for the client. A
+ * tab that was moved is still the same tab. A tab that was closed, or shows another page than the client knows, is not
+ * the same.
  */
 #ifndef SY_TOLD_H
 #define SY_TOLD_H
@@ -18,7 +19,7 @@ struct sy_told_tab {
 enum sy_seen {
     SY_SEEN_PAGES,   /* the whole list, with the pages */
     SY_SEEN_INDICES, /* only numbers of tabs: their pages are known from earlier lists */
-    SY_SEEN_HANDLE,  /* its handle, in a request made for the client: indices without a handle never mean it */
+    SY_SEEN_HANDLE,  /* the handle, in a request made for the client: an index alone never refers to this list */
 };
 
 struct sy_told_list {
@@ -42,12 +43,12 @@ uint64_t sy_told_page(const char *url);
 FM_MUST_USE bool sy_told_add(struct sy_told *told, const struct sy_snapshot *snapshot, enum sy_seen seen);
 
 /*
- * The list that indices refer to: that of `handle`, or if it is NULL the latest list whose numbers the client has seen.
- * NULL: there is no such list, so indices can only refer to the present tabs.
+ * The list that indices refer to: the list of `handle`, or if `handle` is NULL, the latest list whose numbers the
+ * client has seen. NULL: there is no such list, so indices can only refer to the present tabs.
  */
 const struct sy_told_list *sy_told_find(const struct sy_told *told, const char *handle);
 
-/* Frees the lists; it is empty again. */
+/* Frees the lists. Afterwards there are none. */
 void sy_told_free(struct sy_told *told);
 
 #endif

@@ -57,7 +57,7 @@ static size_t authority_len(const char *text) {
     return strcspn(text, "/?#\\");
 }
 
-/* The host in an authority: `[` and `]` around an IPv6 address are part of it. */
+/* The host in an authority. `[` and `]` around an IPv6 address are part of the host. */
 static size_t host_len(const char *authority, size_t len) {
     const char *end = authority[0] == '[' ? memchr(authority, ']', len) : NULL;
     if (end) {
@@ -95,7 +95,9 @@ static bool is_address(const char *host, size_t len) {
     return inet_pton(six ? AF_INET6 : AF_INET, text, bytes) == 1;
 }
 
-/* Whether the host is a name: letters, digits, "-", "_" and all beyond ASCII, between single dots. */
+/*
+ * Whether the host is a name: letters, digits, "-", "_" and all characters beyond ASCII, with single dots between them.
+ */
 static bool is_name(const char *host, size_t len) {
     bool dot = true;
     for (size_t i = 0; i < len; i++) {

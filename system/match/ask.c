@@ -1,4 +1,4 @@
-/* Waits until the first of these happens: the request has settled, its time is over, or it is cancelled. */
+/* Waits until the request has settled, its time is over, or it is cancelled. */
 #include "match/ask.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -30,7 +30,7 @@ static void on_settled(void *context, const struct fm_client_reply *reply) {
 static enum fm_code await(struct fm_client *client, const struct call *call, int64_t until_ms, int cancel_fd) {
     while (!call->settled) {
         struct fm_waited waited[FM_WAITED_MAX];
-        size_t count = fm_client_fds(client, waited); /* leaves room for one */
+        size_t count = fm_client_fds(client, waited); /* leaves room for one more descriptor */
         int64_t left = until_ms - fm_now_ms();
         int64_t due = fm_client_timeout(client);
         if (left <= 0) {
@@ -46,7 +46,7 @@ static enum fm_code await(struct fm_client *client, const struct call *call, int
     return FM_OK;
 }
 
-/* Notices that the helper died since the last request; then the next call starts another one. */
+/* Notices whether the helper died after the last request. If so, the next call starts another helper. */
 static void take_note(struct fm_client *client) {
     fm_client_process(client);
     while (fm_client_state_get(client) == FM_CLIENT_ENDING) { /* for FM_CLIENT_END_MS at most */

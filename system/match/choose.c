@@ -1,4 +1,7 @@
-/* Choices. A set of tabs is made from the user's words. If it is not clear, the user is asked; it is never guessed. */
+/*
+ * Choices. A set of tabs is made from the user's words. If it is not clear which tabs are meant, the user is asked. The
+ * set is never guessed.
+ */
 #include "match/choose.h"
 #include "base/compiler.h"
 
@@ -7,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GOOD   0.6  /* the least score of a thing to close it: it has most of the words, by weight */
+#define GOOD   0.6  /* the least score of a thing that is closed: the thing has most of the words, by weight */
 #define CLOSE  0.05 /* a hit whose score is nearer than this to the best one counts as equally good */
 #define APART  0.1  /* as CLOSE, if the best score is below GOOD */
 #define OF_SET 0.75 /* the least score of a tab in a set */
@@ -80,7 +83,7 @@ enum sy_standing sy_ask_which(struct sy_work *work, enum sy_group group, const s
     }
     qsort(out->choices, out->choice_count, sizeof out->choices[0], ascending);
     list_choices(work, list, sizeof list);
-    out->choice_count = count > SY_CHOICES_MAX ? 0 : count; /* then "all of them" must not mean only some */
+    out->choice_count = count > SY_CHOICES_MAX ? 0 : count; /* with too many, "all of them" would mean only some */
     return sy_ask_back(work, "%zu %s fit \"%s\": %s%s. Which one?", count, kinds[group],
                        sy_named(work, names, sizeof names), list, count > SHOWN ? ", ..." : "");
 }
@@ -117,7 +120,7 @@ enum sy_standing sy_propose(struct sy_work *work, struct sy_found *found) {
         out->found[out->count++] = *found;
         out->proposes = true;
     } else {
-        sy_found_free(found); /* there are other commands: the user must say everything again */
+        sy_found_free(found); /* there are other commands: so the user must repeat everything */
     }
     return SY_ASK;
 }
@@ -180,8 +183,8 @@ static bool shows_tab(const struct sy_window *window, const struct sy_numbered_t
 }
 
 /*
- * Of the topmost window whose title fits some active tab: that tab (its index + 1). 0: no window fits an active tab, or
- * several active tabs fit that window.
+ * Finds the topmost window whose title fits an active tab. Returns this tab's index + 1. 0: no window fits an active
+ * tab, or several active tabs fit the window.
  */
 static size_t tab_by_words(const struct sy_snapshot *snapshot) {
     for (size_t i = 0; i < snapshot->windows.count; i++) {
@@ -297,8 +300,8 @@ static bool title_has(const struct sy_work *work, size_t tab, int number) {
     return false;
 }
 
-/* Adds a series: "lectures 5 to 10", "reddit tabs 1 and 4". The numbers stand in the titles, or are the numbers of tabs
- * that fit the words. */
+/* Adds a series: "lectures 5 to 10", "reddit tabs 1 and 4". The numbers are in the titles, or count the tabs that
+ * fit the words. */
 static enum sy_standing put_series(struct sy_work *work, struct set *set) {
     const struct sy_clause *clause = work->clause;
     size_t tabs = work->index->tab_count;
@@ -455,7 +458,7 @@ static void only_the_others(const struct sy_work *work, const struct set *set, s
     }
 }
 
-/* Takes the tabs that `count` words name out of the set. False: the words name no tab. */
+/* Removes from the set the tabs that the `count` words name. False: the words name no tab. */
 static bool keep_named(struct sy_work *work, const struct sy_word *const *words, size_t count, struct set *set) {
     size_t tabs = work->index->tab_count;
     struct sy_terms terms;
@@ -490,7 +493,7 @@ static bool keep_named(struct sy_work *work, const struct sy_word *const *words,
     return kept.count > 0;
 }
 
-/* Takes tabs out by their place in the set: "all but the last two". False: the words are no such place. */
+/* Removes tabs by their place in the set: "all but the last two". False: the words do not name a place. */
 static bool keep_place(const struct sy_work *work, const struct sy_word *const *words, size_t count, struct set *set) {
     int ordinal = 0;
     size_t many = 1;
@@ -518,7 +521,7 @@ static bool is_current(const struct sy_word *word) {
     return strcmp(word->text, "this") == 0 || strcmp(word->text, "current") == 0 || strcmp(word->text, "active") == 0;
 }
 
-/* Takes out the tabs that are named after "except", or with "other" the current tab. Asks if one is not found. */
+/* Removes the tabs that are named after "except", or with "other" the current tab. Asks if a tab is not found. */
 static enum sy_standing leave_out(struct sy_work *work, struct set *set) {
     const struct sy_clause *clause = work->clause;
     bool but_current = clause->other;
@@ -611,7 +614,7 @@ static bool others_of_kind(const struct sy_work *work, const struct set *set) {
     for (size_t i = 0; i < work->terms.count; i++) {
         kind |= work->terms.at[i].meanings.kinds != 0;
     }
-    kind = kind && !work->clause->address; /* a host is no kind */
+    kind = kind && !work->clause->address; /* a host does not name a kind */
     for (size_t i = 0; kind && i < work->tabs.count; i++) {
         const struct sy_hit *hit = &work->tabs.at[i];
         if (hit->score >= OF_SET && !set->in[hit->at]) {
@@ -652,8 +655,8 @@ static enum sy_standing put_named(struct sy_work *work, bool several, struct set
     return SY_CLEAR;
 }
 
-/* Whether the last word means several tabs: "the recipes", "the amazon stuff". It does not if a title has this word:
- * "The New York Times". */
+/* Whether the last word means several tabs: "the recipes", "the amazon stuff". If a title has this word, it does
+ * not: "The New York Times". */
 static bool is_plural(const struct sy_work *work) {
     const struct sy_term *last = work->terms.count > 0 ? &work->terms.at[work->terms.count - 1] : NULL;
     size_t len = last ? strlen(last->text) : 0;
@@ -680,7 +683,10 @@ static enum sy_standing check_count(struct sy_work *work, const struct set *set)
     return SY_CLEAR;
 }
 
-/* Adds tabs by something else than their names, such as numbers. `*done` false: the clause has nothing of that kind. */
+/*
+ * Adds tabs by something else than their names, such as numbers. `*done` false: the clause has no numbers or similar
+ * words.
+ */
 static enum sy_standing put_by_place(struct sy_work *work, bool destroys, bool *done, struct set *set) {
     const struct sy_clause *clause = work->clause;
     *done = true;
@@ -734,7 +740,7 @@ static enum sy_standing make_set(struct sy_work *work, bool destroys, struct set
     if (done) {
         return standing == SY_CLEAR && clause->has_but ? leave_out(work, set) : standing;
     }
-    bool in_window = clause->in_window && (clause->tabs || clause->counted); /* "the tab in window 2" is one */
+    bool in_window = clause->in_window && (clause->tabs || clause->counted); /* "the tab in window 2" means one tab */
     bool all = clause->all || clause->other || clause->ordinal || in_window ||
                (clause->has_but && !clause->but_shared);
     if (work->terms.count == 0 && all) {

@@ -1,4 +1,4 @@
-/* Shared by the files of the lexical part: the clause at work, the things that its words fit, and choices. */
+/* Shared by the files of the lexical part: the present clause, the things that its words fit, and choices. */
 #ifndef SY_CHOOSE_H
 #define SY_CHOOSE_H
 
@@ -20,7 +20,7 @@ struct sy_work {
 enum sy_standing sy_ask_back(struct sy_work *work, const char *fmt, ...) FM_PRINTF(2, 3);
 enum sy_standing sy_unsure(struct sy_work *work, const char *fmt, ...) FM_PRINTF(2, 3);
 
-#define SY_GUESS 0.42 /* a thing with this score may be shown or moved, if no other comes near */
+#define SY_GUESS 0.42 /* a thing with this score may be shown or moved, if no other has a similar score */
 
 /* Asks "Which one?" about the first `count` hits. */
 enum sy_standing sy_ask_which(struct sy_work *work, enum sy_group group, const struct sy_hits *hits, size_t count);
@@ -38,8 +38,8 @@ const char *sy_named(const struct sy_work *work, char *text, size_t size);
 size_t sy_current_tab(const struct sy_work *work);
 
 /*
- * Finds the tabs that the clause means, in ascending order; the caller frees `*set`. `*sure` false: they are likely,
- * but not certain enough to close them.
+ * Finds the tabs that the clause means, in ascending order; the caller frees `*set`. `*sure` false: the tabs are
+ * likely, but not certain enough to close them.
  */
 enum sy_standing sy_choose_tabs(struct sy_work *work, bool destroys, size_t **set, size_t *count, bool *sure);
 
@@ -51,7 +51,7 @@ enum sy_standing sy_add_app(struct sy_work *work, const char *type, const struct
 enum sy_standing sy_add_tabs(struct sy_work *work, const char *type, const size_t *tabs, size_t count);
 enum sy_standing sy_add_text(struct sy_work *work, const char *type, const char *text, size_t len);
 
-/* Adds open_url. If the text is not an address that may be opened, asks the user. */
+/* Adds open_url. If the text is not an address that may be opened, asks the user instead. */
 enum sy_standing sy_add_url(struct sy_work *work, const char *text, size_t len);
 
 /* Merges close_tab commands that follow each other into one. */
@@ -60,7 +60,10 @@ void sy_merge_closes(struct sy_work *work);
 /* The score of the best hit; 0: there is none. */
 double sy_top_of(const struct sy_hits *hits);
 
-/* The only application that certainly has this name; NULL: there is none. With `runs` it must run. */
+/*
+ * The only application that certainly has this name; NULL: there is none, or several. With `runs` the application must
+ * run.
+ */
 const struct sy_entry *sy_sure_app(const struct sy_work *work, bool runs);
 
 /* The application that the clause is about. NULL: it is not clear which one; `*standing` and the reason are set. */
@@ -71,7 +74,7 @@ const struct sy_entry *sy_choose_app(struct sy_work *work, bool destroys, enum s
 /* Adds the clause's command, or sets a question about what is not clear. */
 enum sy_standing sy_resolve(struct sy_work *work);
 
-/* As sy_resolve, for an utterance that is a question: adds a list command or query. */
+/* Like sy_resolve, for an utterance that is a question: adds a list command or query. */
 enum sy_standing sy_answer_question(struct sy_work *work);
 
 /* Adds place_app for the application of this name. */

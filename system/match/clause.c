@@ -80,7 +80,7 @@ static size_t read_side(const struct reading *in, size_t i, struct sy_clause *cl
     return at - i;
 }
 
-/* Reads a word for a kind of thing, such as "tab". False: the word is none. */
+/* Reads a word for a kind of thing, such as "tab". False: it is another word. */
 static bool read_kind(struct sy_clause *clause, const char *word) {
     if (sy_is_one_of(word, "tab tap tba") ||
         (clause->current && clause->name_count == 0 && sy_is_one_of(word, "page webpage site website article video"))) {
@@ -105,7 +105,7 @@ static bool read_kind(struct sy_clause *clause, const char *word) {
     return true;
 }
 
-/* Reads a word that says which things are meant, such as "all". False: the word is none. */
+/* Reads a word that says which things are meant, such as "all". False: it is another word. */
 static bool read_which(struct sy_clause *clause, const char *word) {
     if (sy_is_one_of(word, "all every each everything both")) {
         clause->all = true;
@@ -206,7 +206,7 @@ static size_t read_number(struct reading *in, size_t i, struct sy_clause *clause
     }
     size_t to = i > 0 && sy_is_one_of(text_at(in, i - 1), "number nr no") ? i - 1 : i;
     if (to > 1 && strcmp(text_at(in, to - 1), "to") == 0 && strcmp(text_at(in, to - 2), "up") == 0) {
-        clause->vague = true; /* "up to lecture 10": from where? */
+        clause->vague = true; /* "up to lecture 10": the beginning is not clear */
     }
     if (clause->ordinal == 0 && is_count(in, i)) {
         clause->counted = number;
@@ -214,7 +214,7 @@ static size_t read_number(struct reading *in, size_t i, struct sy_clause *clause
     }
     for (int n = number; n <= (end > number ? end : number); n++) {
         if (clause->number_count == SY_NUMBERS_MAX) {
-            clause->vague = true; /* rather than some of them */
+            clause->vague = true; /* a part of the numbers would mislead */
             break;
         }
         in->number_words[clause->number_count] = &in->words[i];
@@ -305,7 +305,8 @@ static size_t read_slot(struct reading *in, size_t i, struct sy_clause *clause) 
     size_t len;
     if (in->closes_but) {
         bool joins = sy_is_one_of(word->text, "and or");
-        clause->vague |= strcmp(word->text, "window") == 0 && clause->tab; /* of all tabs, or of those that stay? */
+        /* the window may be that of all tabs, or of those that stay */
+        clause->vague |= strcmp(word->text, "window") == 0 && clause->tab;
         bool says = !is_count(in, i) && !sy_is_one_of(word->text, "one ones stay stays remain remains open alone") &&
                     !(sy_is_one_of(word->text, "number nr no") && sy_number(text_at(in, i + 1)) >= 0);
         if (!joins && !read_but_kind(clause, word->text) && says) {
@@ -386,8 +387,8 @@ static bool only_states(const struct sy_clause *clause) {
     return any;
 }
 
-/* Decides what the numbers belong to. Without a name they are numbers of tabs; with a name they are a series of it. One
- * number with a name, but without "tab", becomes a word of the name. */
+/* Decides what the numbers belong to. Without a name they are numbers of tabs. With a name they are a series of
+ * things with this name. A single number with a name, but without "tab", becomes a word of the name. */
 static void place_numbers(const struct reading *in, struct sy_clause *clause) {
     if (clause->number_count == 0 || !names_something(clause) || clause->ordinal != 0) {
         return;
@@ -400,8 +401,8 @@ static void place_numbers(const struct reading *in, struct sy_clause *clause) {
     }
 }
 
-/* Whether the place that was read belongs to the clause. Only some verbs take one. With SY_OPEN and SY_SWITCH it must
- * be clearly a place, such as a monitor. */
+/* Whether the place that was read belongs to the clause. Only some verbs take a place. With SY_OPEN and SY_SWITCH it
+ * must clearly be a place, such as a monitor. */
 static bool takes_place(const struct sy_clause *clause) {
     if (clause->verb == SY_PLACE) {
         return true;
@@ -420,7 +421,7 @@ static void read_slots(const struct sy_word *words, size_t count, struct sy_clau
     bool everything = false;
     for (size_t i = 0; i < count; i++) {
         pointers[i] = &words[i];
-        clause->tab |= sy_is_one_of(words[i].text, "tab tabs"); /* set first, for numbers that stand before the word */
+        clause->tab |= sy_is_one_of(words[i].text, "tab tabs"); /* set first, for numbers before the word */
         in.tabs_said |= strcmp(words[i].text, "tabs") == 0;
         everything |= strcmp(words[i].text, "everything") == 0;
     }
@@ -499,7 +500,7 @@ static void add_clause(const struct sy_words *words, size_t begin, size_t end, s
     bool beside = strcmp(said, "split") == 0;
     bool fresh = verb == SY_OPEN && strcmp(said, "tab") == 0;
     if (verb == SY_CANNOT && wish && sy_is_activity(words->at[first].text)) {
-        clause->verb = SY_WANT; /* "I want to play wordle": it is shown, and the user plays */
+        clause->verb = SY_WANT; /* "I want to play wordle": the game is shown, and the user plays */
     }
     read_slots(words->at + begin, end - begin, clause);
     if (verb == SY_PLACE && wish && !clause->where.given && strcmp(words->at[first].text, "make") == 0) {
@@ -546,7 +547,7 @@ static bool ends_at(const struct sy_words *words, size_t begin, size_t i, bool s
     return split || (start < words->count && sy_verb_at(words->at + start, words->count - start, &len) != SY_NO_VERB);
 }
 
-/* "Lessons 1 and 2": a clause that has only numbers is joined to the one before, which has the name. */
+/* "Lessons 1 and 2": a clause that has only numbers is joined to the clause before it, which has the name. */
 static void share_numbers(struct sy_clauses *clauses) {
     for (size_t i = 1; i < clauses->count;) {
         struct sy_clause *before = &clauses->at[i - 1];
@@ -558,7 +559,7 @@ static void share_numbers(struct sy_clauses *clauses) {
             continue;
         }
         before->vague |= at->onwards || before->onwards; /* "lessons 5 and 20 onwards" */
-        if (before->named_number > 0) { /* it is the last word of the names */
+        if (before->named_number > 0) { /* the number is the last word of the names */
             before->name_count--;
             before->numbers[before->number_count++] = before->named_number;
             before->named_number = 0;
@@ -571,7 +572,7 @@ static void share_numbers(struct sy_clauses *clauses) {
     }
 }
 
-/* Whether the verb takes a place: one that stands after the last thing of a list then holds for the whole list. */
+/* Whether the verb takes a place. A place after the last thing of a list then applies to the whole list. */
 static bool takes_where(enum sy_verb verb) {
     return verb == SY_PLACE || verb == SY_WANT || verb == SY_NO_VERB;
 }
@@ -580,7 +581,7 @@ static bool is_placed(const struct sy_where *where) {
     return where->given && (where->part || where->direction);
 }
 
-/* "B on the other half": the half that A did not get. */
+/* "B on the other half" means the half that A did not get. */
 static void share_rest(struct sy_clauses *clauses) {
     for (size_t i = 1; i < clauses->count; i++) {
         const struct sy_where *before = &clauses->at[i - 1].where;
@@ -607,7 +608,7 @@ static void share_rest(struct sy_clauses *clauses) {
     }
 }
 
-/* "A on the left half and B on the right half of the main monitor": the monitor holds for both clauses. */
+/* "A on the left half and B on the right half of the main monitor": the monitor applies to both clauses. */
 static void share_monitor(struct sy_clauses *clauses) {
     for (size_t i = 1; i < clauses->count; i++) {
         struct sy_where *before = &clauses->at[i - 1].where;
@@ -623,7 +624,7 @@ static void share_monitor(struct sy_clauses *clauses) {
     }
 }
 
-/* "Close youtube and the bbc but keep chopin": the exception holds for both clauses. */
+/* "Close youtube and the bbc but keep chopin": the exception applies to both clauses. */
 static void share_but(struct sy_clauses *clauses) {
     for (size_t i = clauses->count; i > 1; i--) {
         const struct sy_clause *at = &clauses->at[i - 1];
@@ -636,7 +637,7 @@ static void share_but(struct sy_clauses *clauses) {
     }
 }
 
-/* "Both slack and cursor can be closed": the verb at the end holds for the things before it. */
+/* "Both slack and cursor can be closed": the verb at the end applies to the things before it. */
 static void share_behind(struct sy_clauses *clauses) {
     for (size_t i = clauses->count; i > 1; i--) {
         struct sy_clause *before = &clauses->at[i - 2];
@@ -655,7 +656,7 @@ static bool ends_in_pages(const struct sy_clause *clause) {
     return last && sy_is_one_of(last->text, "pages sites websites");
 }
 
-/* Words of one thing in a list may hold for all of it: "tabs 1, 3 and 5", "all reddit and youtube tabs". */
+/* Words of one thing in a list may apply to the whole list: "tabs 1, 3 and 5", "all reddit and youtube tabs". */
 static void share(struct sy_clauses *clauses) {
     share_behind(clauses);
     share_numbers(clauses);
@@ -731,7 +732,7 @@ static bool shows_what(const struct sy_words *words, size_t begin) {
 void sy_clauses_read(const struct sy_words *words, bool split, struct sy_clauses *clauses) {
     size_t begin = 0;
     size_t polite = sy_polite(words->at, words->count);
-    memset(clauses, 0, sizeof *clauses); /* a compound literal would take as much of the stack again */
+    memset(clauses, 0, sizeof *clauses); /* a compound literal would use the same amount of stack again */
     bool wish = polite > 0 && is_wish(words, 0, polite) && polite < words->count &&
                 strcmp(words->at[polite].text, "do") == 0; /* "I want to do the crossword" */
     clauses->question = (!wish && sy_is_question(words->at + polite, words->count - polite)) ||

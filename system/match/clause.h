@@ -1,6 +1,6 @@
 /*
- * What the user said, cut into clauses: a verb, the kind of thing, which ones, where to, and the words that name the
- * thing. The desktop is not looked at. Pure.
+ * Cuts what the user said into clauses. A clause has a verb, the kind of thing, which things are meant, a place, and
+ * the words that name the thing. The desktop is not looked at. Pure.
  */
 #ifndef SY_CLAUSE_H
 #define SY_CLAUSE_H
@@ -14,7 +14,7 @@
 
 struct sy_clause {
     enum sy_verb verb;
-    bool own_verb; /* else the verb is that of the clause before: "chrome AND SLACK" */
+    bool own_verb; /* false: it has the verb of the previous clause: "chrome AND SLACK" */
     bool behind;   /* the verb stands at the end: "slack can go" */
     bool negated;
 
@@ -26,7 +26,7 @@ struct sy_clause {
     bool has_but;                    /* there are exceptions */
     bool but_shared;                 /* the exceptions come from a later clause of the same list */
     const struct sy_word *address;   /* a URL or host among the names; NULL: there is none */
-    const struct sy_word *all_words; /* all of the clause, verb included, as the user said them */
+    const struct sy_word *all_words; /* all words of the clause, with the verb, as the user said them */
     size_t word_count;
 
     bool tab, tabs; /* the clause is about one tab, or several */
@@ -44,9 +44,9 @@ struct sy_clause {
     int numbers[SY_NUMBERS_MAX];
     size_t number_count;
     int counted;      /* how many things there are: "the two rust tabs"; 0: not said */
-    int named_number; /* the number that is the last word of the names; 0: none is */
+    int named_number; /* the number that is the last word of the names; 0: that word is no number */
     bool series;      /* the numbers belong to the names: "lessons 1 to 3" */
-    bool onwards;     /* from the number on: "lessons 3 and up" */
+    bool onwards;     /* this number and all higher ones: "lessons 3 and up" */
     bool anew;        /* "a fresh chatgpt": a new tab of the site */
     int side;         /* tabs to the left (-1) or right (1) of the named or the current one; 0: any */
     bool vague;       /* it can't be known which ones are meant: "some tabs", "the old ones" */
@@ -64,8 +64,8 @@ struct sy_clauses {
 };
 
 /*
- * Cuts the utterance. With `split` it is also cut at "and" and commas if no verb follows ("slack and discord"). The
- * clauses point into `words`.
+ * Cuts the utterance into clauses. With `split`, a clause also ends at "and" or a comma that no verb follows ("slack
+ * and discord"). The clauses point into `words`.
  */
 void sy_clauses_read(const struct sy_words *words, bool split, struct sy_clauses *clauses);
 

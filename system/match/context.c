@@ -1,4 +1,4 @@
-/* Parts of an utterance: some have a command, some say what a command is about, and some can be dropped. */
+/* Handles the parts of an utterance: some have a command, some say what a command is about, and some can be dropped. */
 #include "match/context.h"
 #include "match/verbs.h"
 
@@ -8,7 +8,7 @@
 
 struct part {
     size_t begin, end; /* words */
-    size_t verb_at;    /* after polite words */
+    size_t verb_at;    /* the first word after polite words */
     size_t verb_len;
     enum sy_verb verb;
     bool sentence; /* a statement */
@@ -30,7 +30,7 @@ static const char *text_at(const struct sy_words *words, size_t i) {
 
 /* ---- corrections, and words in another order ---- */
 
-/* The number of words from `i` on that begin a correction, such as "I mean", "no wait"; 0: none do. */
+/* Returns how many words at `i` begin a correction, such as "I mean" or "no wait"; 0: no correction begins here. */
 static size_t correction_len(const struct sy_words *words, size_t i) {
     static const char *const phrases[][4] = {{"i", "mean"},
                                              {"i", "meant"},
@@ -72,7 +72,7 @@ static void cut(struct sy_words *words, size_t from, size_t to) {
     words->count -= to - from;
 }
 
-/* Whether the correction only has a kind of thing: "..., I mean the app". Then the words before it stay. */
+/* Whether the correction only has a kind of thing: "..., I mean the app". Then the words before the correction stay. */
 static bool only_kind(const struct sy_words *words, size_t rest) {
     bool kind = false;
     for (size_t i = rest; i < words->count; i++) {
@@ -109,7 +109,7 @@ static void turn_verb(struct sy_words *words, size_t begin, size_t named, size_t
     words->at[words->count - 1].breaks = true;
 }
 
-/* Applies the first correction. "Close all the shopping, I mean amazon and ikea": only the thing is replaced. */
+/* Applies the first correction. In "close all the shopping, I mean amazon and ikea", only the thing is replaced. */
 static void take_back(struct sy_words *words) {
     size_t begin = 0;
     for (size_t i = 0; i < words->count; i++) {
@@ -251,7 +251,7 @@ static const char auxiliaries[] = "is are was were has had isnt arent wasnt will
                                   "needs keeps starts begins distracts annoys starting coming calling pinged said says "
                                   "asked finished ended wants looks makes";
 
-/* Whether the words are a statement: someone does something, or something is so. */
+/* Whether the words are a statement: they say what someone does, or what is true. */
 static bool is_sentence(const struct sy_words *words, size_t begin, size_t end) {
     while (begin < end &&
            (sy_is_one_of(words->at[begin].text, "ok okay hey well so and but now oh hi just then sorry"))) {
@@ -347,8 +347,8 @@ static bool closes(const struct parts *parts) {
 
 /* ---- pronouns: "it" ---- */
 
-/* How many words, from `word` on, stand for something said before: "it", "those", "that one". `next` is the word after
- * it, or "". */
+/* Returns how many words, from `word` on, are a pronoun: "it", "those", "that one". `next` is the word after `word`, or
+ * "". */
 static size_t pronoun_at(const char *word, const char *next) {
     static const char kinds[] =
         "tab page site window app program one thread video article doc document ticket issue paper "
@@ -372,7 +372,8 @@ static bool names_it(const struct sy_words *words, const struct part *part, size
            !sy_is_one_of(words->at[i + 2].text, "now please too again then instead all both");
 }
 
-/* Finds the first pronoun in the part: it begins at `*at`. Returns how many words it has; 0: there is none. */
+/* Finds the first pronoun in the part, and sets `*at` to its first word. Returns how many words the pronoun has; 0:
+ * there is no pronoun. */
 static size_t pronoun(const struct sy_words *words, const struct part *part, size_t *at) {
     for (size_t i = part->verb_at + part->verb_len; i < part->end; i++) {
         size_t len = pronoun_at(words->at[i].text, i + 1 < part->end ? words->at[i + 1].text : "");
@@ -397,7 +398,8 @@ static const char trail[] =
     "merged done finished booked over through closed solved fixed sent paid bought ready too "
     "gone again for way my me in bores boring annoys annoying distracts distracting";
 
-/* Finds the words for the thing that the part is about, without the sentence around them. False: it is not clear. */
+/* Finds the words for the thing that the part is about, without the rest of the sentence. False: the thing is not
+ * clear. */
 static bool topic_of(const struct sy_words *words, const struct part *part, size_t *begin, size_t *end) {
     *begin = part->begin;
     *end = part->end;
@@ -433,7 +435,7 @@ static void copy_words(struct sy_words *to, const struct sy_words *from, size_t 
     }
 }
 
-/* The last part of the list that begins with `first`: "facebook, insta and linkedin: close". */
+/* Returns the last part of the list that begins with `first`: "facebook, insta and linkedin: close". */
 static size_t list_end(const struct parts *parts, size_t first) {
     size_t last = first;
     while (!parts->at[last].sentence && last + 1 < parts->count && parts->at[last + 1].verb == SY_NO_VERB &&
@@ -451,7 +453,7 @@ static bool is_list(const struct sy_words *words, size_t begin, size_t end) {
     return list;
 }
 
-/* Writes the command `which`, with the topic of the parts from `first` on instead of "it". False: writes nothing. */
+/* Writes the command `which`. The topic of the parts from `first` on replaces "it". False: nothing was written. */
 static bool put_topic(const struct parts *parts, size_t first, size_t which, struct sy_words *said) {
     const struct sy_words *words = parts->words;
     const struct part *part = &parts->at[which];
@@ -524,7 +526,7 @@ static bool names(const struct sy_index *index, const struct sy_words *words, co
 }
 
 /* Whether another part names a thing, and no other part has a command: "slack please, someone wrote to me", "lunch
- * break, slack". Then the part `but`, which states something or names nothing, can be dropped. */
+ * break, slack". Then the part `but`, which is a statement or names nothing, can be dropped. */
 static bool names_thing(const struct sy_index *index, const struct parts *parts, size_t but) {
     const bool tells = parts->at[but].sentence || parts->at[but].wish;
     bool any = false;

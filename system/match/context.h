@@ -10,9 +10,9 @@
 #include "match/words.h"
 
 /*
- * Makes `said` from `words`, and points into its text. With `bold`, also removes parts that are no sentence, have no
- * verb, and name nothing that exists. A part that may restrict what is closed ("I still need it") always stays, so that
- * the user is asked about it.
+ * Makes `said` from `words`; the words of `said` point into its text. With `bold`, also removes parts that are no
+ * sentence, have no verb, and name nothing that exists. A part that may restrict what is closed ("I still need it")
+ * always stays, so that the user is asked about it.
  */
 void sy_context_drop(const struct sy_index *index, const struct sy_words *words, bool bold, struct sy_words *said);
 

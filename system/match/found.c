@@ -1,4 +1,4 @@
-/* Commands found. Only this file knows which members each type of command has. */
+/* Handles the commands that were found. Only this file knows which members each type of command has. */
 #include "match/found.h"
 #include "protocol/json_writer.h"
 

@@ -18,19 +18,19 @@ struct sy_found {
     char *text; /* a URL, or the question; owned */
 };
 
-/* Frees what it owns; afterwards it is empty. */
+/* Frees the command's members; afterwards the command is empty. */
 void sy_found_free(struct sy_found *found);
 
-/* Whether it closes something. */
+/* Whether the command closes something. */
 bool sy_found_destroys(const struct sy_found *found);
 
-/* Copies `count` indices into it. False when out of memory. */
+/* Copies `count` indices into the command. False when out of memory. */
 FM_MUST_USE bool sy_found_set_tabs(struct sy_found *found, const size_t *tabs, size_t count);
 
 /* Whether both commands do the same. */
 bool sy_found_equal(const struct sy_found *a, const struct sy_found *b);
 
-/* Writes the command as an object. If it has indices, it also has the handle of their snapshot. */
+/* Writes the command as an object. If the command has indices, the object also has the handle of their snapshot. */
 void sy_found_write(const struct sy_found *found, const struct sy_snapshot *snapshot, struct fm_json_writer *w);
 
 #endif

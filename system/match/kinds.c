@@ -1,15 +1,15 @@
-/* Two tables. Their words are in lower case, separated by spaces. */
+/* The words of both tables are in lower case, separated by spaces. */
 #include "match/kinds.h"
 #include "match/words.h"
 
 #include <stddef.h>
 #include <string.h>
 
-#define LIKELY 0.85 /* less than for a word that the page itself has */
+#define LIKELY 0.85 /* lower than the score of a word that the page itself has */
 
 struct kind {
     const char *words;
-    const char *places; /* hosts, which include the hosts below them; perhaps with the beginning of a path */
+    const char *places; /* hosts, some with the beginning of a path; a host includes its subdomains */
 };
 
 static const struct kind kinds[] = {
@@ -114,7 +114,7 @@ static bool at_place(const char *place, size_t len, const char *host, const char
     return below && strncmp(path, place + name, len - name) == 0;
 }
 
-/* "/owner/name" is where a repository begins. */
+/* The path "/owner/name" is the beginning of a repository. */
 static double repository(const char *host, const char *path) {
     size_t parts = 0;
     if (!at_place("github.com", 10, host, "") && !at_place("gitlab.com", 10, host, "")) {

@@ -1,5 +1,5 @@
 /*
- * From an utterance to a reading, clause by clause. There are two ways to cut an utterance into clauses; both are
+ * Makes a reading from an utterance, clause by clause. There are two ways to cut an utterance into clauses; both are
  * tried. For the first clause that is not clear, the reading keeps the candidates.
  */
 #include "match/lexical.h"
@@ -67,8 +67,8 @@ static void read_clause(struct sy_work *work) {
     drop_hits(work);
 }
 
-/* Gives the first clauses, if they have no verb, the earlier verb: they go on with it ("also the youtube ones"), or
- * answer a question. */
+/* Gives the earlier verb to the first clauses if they have no verb. They continue the earlier command ("also the
+ * youtube ones"), or answer a question. */
 static void inherit(const struct sy_work *work, struct sy_clauses *clauses) {
     const char *first = work->words->at[0].text;
     const char *last = work->words->at[work->words->count - 1].text;
@@ -111,8 +111,8 @@ static bool closes_all(const struct sy_clauses *clauses) {
     return all;
 }
 
-/* "Close the keyboards and the bugs": if one of them is not sure, all of them are proposed in one question. If that is
- * not possible, nothing is proposed, because a "yes" would close only some of them. */
+/* In "close the keyboards and the bugs", all things are proposed in one question if one of them is not sure. If such a
+ * question is not possible, nothing is proposed, because a "yes" would close only some of the things. */
 static void propose_list(struct sy_work *work, bool list) {
     struct sy_reading *out = work->out;
     sy_merge_closes(work);
@@ -145,7 +145,7 @@ static void resolve_all(struct sy_work *work, const struct sy_clauses *clauses) 
         work->clause = &clauses->at[i];
         size_t before = work->out->count;
         read_clause(work);
-        list = list && work->out->count > before; /* else a part of the list is not known */
+        list = list && work->out->count > before; /* false: a part of the list is not known */
     }
     if (work->out->proposes && clauses->count > 1) {
         propose_list(work, list);
@@ -159,7 +159,8 @@ static void resolve_all(struct sy_work *work, const struct sy_clauses *clauses) 
     }
 }
 
-/* Reads the utterance with one way to cut it. The clauses are on the heap: they are too large for a thread's stack. */
+/* Reads the utterance, which is cut in one of the two ways. The clauses are on the heap: they are too large for a
+ * thread's stack. */
 static void read_all(struct sy_work *work, bool split) {
     struct sy_clauses *clauses = calloc(1, sizeof *clauses);
     work->failed = work->failed || !clauses;

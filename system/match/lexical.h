@@ -1,6 +1,7 @@
 /*
  * Understands the user's words without a model: a verb of the table, and one thing whose name fits clearly better than
- * all others. If it is not clear, the reading has candidates: a model picks one of them, or the user is asked. Pure.
+ * all others. If the command is not clear, the reading has candidates: a model picks one of them, or the user is asked.
+ * Pure.
  */
 #ifndef SY_LEXICAL_H
 #define SY_LEXICAL_H
@@ -23,10 +24,10 @@ struct sy_reading {
     enum sy_standing standing;
     struct sy_found found[SY_STEPS_MAX];
     size_t count;
-    char reason[SY_REASON_SIZE]; /* what to ask, unless it is clear */
+    char reason[SY_REASON_SIZE]; /* the question for the user, unless the reading is clear */
     bool proposes;               /* with SY_ASK: `found` is what the user may have meant */
 
-    /* The members from here on are of the clause that is not clear, or else of the last clause. */
+    /* The members from here on describe the clause that is not clear, or else the last clause. */
     enum sy_verb verb;
     struct sy_where where;
     size_t open; /* where its command belongs in `found` */
@@ -34,15 +35,16 @@ struct sy_reading {
     size_t choices[SY_CHOICES_MAX]; /* candidates, as indices in `group`: "which one?" */
     size_t choice_count;
     struct sy_hits apps, tabs, presets; /* the things that its words fit; owned */
-    char nonsense[SY_TEXT_MAX + 1];     /* the utterance, with a meaningless word for each one that names something */
+    /* the utterance; each word that names something is replaced by a meaningless word */
+    char nonsense[SY_TEXT_MAX + 1];
 };
 
 /* The earlier words and how they were understood, for "close it" and "the github one too". */
 struct sy_before {
     enum sy_verb verb; /* the verb of the earlier words */
-    bool asked;        /* the answer to them was a question */
+    bool asked;        /* the earlier answer was a question */
     struct sy_where where;
-    struct sy_found last; /* the last command of that answer; type NULL: there was none, or it has no meaning now */
+    struct sy_found last; /* the earlier answer's last command; type NULL: there was none, or it is void now */
 };
 
 /* Reads the words. `before` NULL: nothing was said before. Free the reading by sy_reading_free, on failure too.

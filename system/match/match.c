@@ -27,7 +27,7 @@ struct job {
     const struct sy_match_options *options;
     struct sy_index index;
     struct sy_words whole; /* as the user said them */
-    struct sy_words words; /* without the words that belong to no command */
+    struct sy_words words; /* the same words without those that belong to no command */
     struct sy_words bold;
     bool has_earlier;
     struct sy_words earlier_whole;
@@ -36,7 +36,7 @@ struct job {
     struct sy_before before;
     struct sy_reading reading;
     struct sy_matched *matched;
-    int64_t until_ms; /* if the model has not answered by then, the user is asked */
+    int64_t until_ms; /* deadline for the model's answer; after it, the user is asked */
 };
 
 static bool may_close(const struct job *job) {
@@ -63,7 +63,7 @@ static const char *known_name(const struct job *job, const char *name) {
     return NULL;
 }
 
-/* Reads the command's tabs, if the tabs are still those of its snapshot. False when out of memory. */
+/* Reads the command's tabs, if the tabs have not changed since its snapshot. False when out of memory. */
 static bool read_tabs(const struct job *job, struct json_object *command, struct sy_found *found) {
     struct json_object *list = object_member(command, "tab_indices");
     struct json_object *one = object_member(command, "tab_index");
@@ -83,7 +83,7 @@ static bool read_tabs(const struct job *job, struct json_object *command, struct
     return count == 0 || sy_found_set_tabs(found, tabs, count);
 }
 
-/* Reads a command of the earlier envelope; type NULL: it has no meaning now. False when out of memory. */
+/* Reads a command of the earlier envelope; type NULL: the command has no meaning now. False when out of memory. */
 static bool read_command(const struct job *job, struct json_object *command, struct sy_found *found) {
     const struct sy_command *row = sy_find_command(command_text(command, "type"));
     *found = (struct sy_found){.type = NULL};
@@ -234,7 +234,8 @@ static void pick_counted(const struct job *job, size_t begin, size_t end, struct
     }
 }
 
-/* Adds the choice that one piece of "the first and the one about rust" names; if it names none, adds nothing. */
+/* Adds the choice that one piece of "the first and the one about rust" names. If the piece names no choice, adds
+ * nothing. */
 static enum fm_code pick_piece(struct job *job, size_t begin, size_t end, struct choices *choices,
                                struct fm_error *error) {
     bool counted = true;
@@ -274,7 +275,8 @@ static enum fm_code pick_pieces(struct job *job, size_t begin, struct choices *c
     return code;
 }
 
-/* Keeps the picked choices, or with `others` the ones that were not picked; in their order, each once. */
+/* Keeps the picked choices, or, with `others`, the choices that were not picked. Each stays once, in the original
+ * order. */
 static void take_choices(const struct sy_reading *earlier, bool others, struct choices *choices) {
     struct choices taken = {.count = 0};
     for (size_t i = 0; i < earlier->choice_count; i++) {
@@ -342,7 +344,7 @@ static bool is_of_another_kind(const struct job *job) {
     return false;
 }
 
-/* Reads the words as an answer to the earlier question. `*done` false: they are not one, or only together with the
+/* Reads the words as an answer to the earlier question. `*done` false: they are no answer, or only together with the
  * earlier words. */
 static enum fm_code answer_question(struct job *job, bool *done, struct fm_error *error) {
     struct sy_reading *reading = &job->reading;
@@ -498,8 +500,8 @@ static void take_pick(struct job *job, const struct sy_reading *lexical, struct 
 }
 
 /*
- * Asks the model for its pick; type NULL: the model picks nothing. If the model fails, notes the reason; the user is
- * asked.
+ * Asks the model for its pick; type NULL: the model picks nothing. If the model fails, the reason is noted, and the
+ * user is asked.
  */
 static enum fm_code pick_once(struct job *job, const struct sy_menu *menu, const char *words, struct sy_found *found,
                               struct fm_error *error) {
@@ -532,7 +534,7 @@ static enum fm_code pick_once(struct job *job, const struct sy_menu *menu, const
 /*
  * Whether the pick comes from the words. A small model that does not know the answer gives the same pick for any words,
  * or picks by the place in the list. So a pick counts only if words without meaning give another pick, and reversed
- * lists give the same one. (Most of these prompts is in the model's memory by then.)
+ * lists give the same one. (These prompts cost little: most of their text is already in the model's cache.)
  */
 static enum fm_code hold(struct job *job, struct sy_menu *menu, const struct sy_found *found, bool *holds,
                          struct fm_error *error) {
@@ -549,8 +551,8 @@ static enum fm_code hold(struct job *job, struct sy_menu *menu, const struct sy_
     return code;
 }
 
-/* Whether the words name a thing but have no known verb: then something else is to be done with it, such as "buy the
- * neck pillow". No model is asked about that. */
+/* Whether the words name a thing but have no known verb, such as "buy the neck pillow". No model is asked about such
+ * words. */
 static bool names_only(const struct sy_reading *reading) {
     const double some = 0.3;
     return reading->verb == SY_NO_VERB && ((reading->tabs.count > 0 && reading->tabs.at[0].score >= some) ||

@@ -18,7 +18,7 @@ enum sy_by { SY_BY_WORDS, SY_BY_MODEL };
 
 enum sy_way {
     SY_WORDS_FIRST, /* the usual one */
-    SY_MODEL_ALONE, /* to measure the model: it gives one command, whatever the words are */
+    SY_MODEL_ALONE, /* to measure the model: it alone picks one command, whatever the words are */
 };
 
 #define SY_MODEL_MS 2500
@@ -26,22 +26,22 @@ enum sy_way {
 struct sy_match_options {
     const struct sy_picker *picker; /* NULL: there is no model */
     enum sy_way way;
-    int64_t model_ms; /* the time for all questions to the model, after which the user is asked; 0: SY_MODEL_MS */
+    int64_t model_ms; /* time limit for all questions to the model; after it, the user is asked; 0: SY_MODEL_MS */
     /* The words that were said just before, and their envelope, so that "close it" and "the second one" have a meaning.
-     * NULL: none. The envelope's indices are valid as long as the tabs are those of its `snapshot`. */
+     * NULL: none. The envelope's indices are valid as long as the tabs have not changed since its `snapshot`. */
     const char *earlier_words;
     struct json_object *earlier_envelope;
 };
 
 struct sy_matched {
     enum sy_by by;            /* who found the answer */
-    struct fm_error no_model; /* why the model did not answer; FM_OK: it did, or it was not asked */
+    struct fm_error no_model; /* why the model did not answer; FM_OK: it answered, or was not asked */
 };
 
 /*
- * Writes the envelope. Without a model it takes some milliseconds. With a model it blocks as long as the picker does; a
- * failure of the model is no failure here. FM_INVALID_REQUEST names "words" or "previous"; FM_INTERNAL: out of memory.
- * `options` and `matched` may be NULL.
+ * Writes the envelope. Without a model it takes some milliseconds. With a model it blocks as long as the picker does.
+ * If the model fails, the function still succeeds. FM_INVALID_REQUEST names "words" or "previous"; FM_INTERNAL: out of
+ * memory. `options` and `matched` may be NULL.
  */
 FM_MUST_USE enum fm_code sy_match(const struct sy_scene *scene, const char *words,
                                   const struct sy_match_options *options, struct fm_json_writer *w,

@@ -1,4 +1,4 @@
-/* Asks for the vectors of the candidates in small groups, so that the time limit is kept. */
+/* Finds a candidate by its vector. The vectors are requested in small groups, so that the time limit is kept. */
 #include "match/meaning.h"
 #include "base/clock.h"
 #include "match/schema.h"
@@ -12,7 +12,7 @@
 #define SHOWN   48 /* characters of a title */
 
 /* How near the best candidate must be (cosine), and how much nearer than the next one. Without a verb (BARE) the limits
- * are higher, because the words may ask for something else than to show a thing. */
+ * are higher, because the words may not be a request to show a thing. */
 #define NEAR_NAMED  0.25
 #define APART_NAMED 0.07
 #define NEAR_BARE   0.33
@@ -60,7 +60,7 @@ static double cosine(const float *a, const float *b, size_t size) {
     return of_a > 0 && of_b > 0 ? product / sqrt(of_a * of_b) : 0;
 }
 
-/* Whether both are tabs with the same page: then one is no rival of the other. */
+/* Whether both candidates are tabs with the same page. Such tabs are no rivals. */
 static bool same(const struct sy_index *index, size_t a, size_t b) {
     const struct sy_snapshot *snapshot = index->scene->snapshot;
     return a < index->tab_count && b < index->tab_count &&
@@ -86,7 +86,8 @@ static enum fm_code embed_in_time(const struct meaning *meaning, const char *con
                     : fm_fail(fault, FM_TIMEOUT, "the model did not answer in time");
 }
 
-/* Compares `count` candidates from `begin` on. `*compared` false: the model failed, and `fault` says why. */
+/* Compares the words with `count` candidates from `begin` on. `*compared` false: the model failed, and `fault` says
+ * why. */
 static enum fm_code compare_some(struct meaning *meaning, size_t begin, size_t count, bool *compared,
                                  struct fm_error *fault, struct fm_error *error) {
     char *texts[AT_ONCE] = {NULL};

@@ -1,6 +1,6 @@
 /*
- * For words that are in no name: finds the tab or application whose name is nearest in meaning to the words, by a model
- * that embeds, if no other comes near. It picks among existing things, and can't invent any.
+ * For words that are in no name: finds the tab or application whose name is nearest in meaning to the words, if no
+ * other name is nearly as near. An embedding model compares them. It picks among existing things, and can't invent any.
  */
 #ifndef SY_MEANING_H
 #define SY_MEANING_H

@@ -1,5 +1,5 @@
-/* fm-proxy as a child. Each question is one chat completion whose answer must match a schema. Nothing of it is stored
- * or cached on disk. */
+/* Runs fm-proxy as a child process. Each question is one chat completion whose answer must match a schema. Neither
+ * questions nor answers are stored on the disk. */
 #include "match/model.h"
 #include "base/buf.h"
 #include "match/ask.h"
@@ -15,11 +15,11 @@
 #include <string.h>
 
 #define ANSWER_MS     60000
-#define ANSWER_TOKENS 400 /* eight labels, or a few sentences, and more than enough */
+#define ANSWER_TOKENS 400 /* more than eight labels or a few sentences need */
 #define REQUEST_MAX   (1u << 20)
 #define ANSWER_VALUES 64
 
-#define KEPT_MAX 1024 /* kept vectors: the next question needs those of the same titles again */
+#define KEPT_MAX 1024 /* kept vectors: the next question needs the vectors of the same titles again */
 
 struct vector {
     char *text;
@@ -283,7 +283,7 @@ static enum fm_code ask_missing(struct sy_proxy *proxy, const char *const *texts
     return other ? fm_fail(error, FM_UNAVAILABLE, "another model answers than before") : FM_OK;
 }
 
-/* Gives the vectors of all texts; only those that are not kept are asked for. */
+/* Returns the vectors of all texts. Asks the model only for vectors that are not kept. */
 static enum fm_code embed_texts(void *self, const char *const *texts, size_t count, int64_t ms, float **vectors,
                                 size_t *size, struct fm_error *error) {
     struct sy_proxy *proxy = self;

@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-/* Lists the names of the presets in an array that the caller frees. If the presets can't be read, there are none here;
- * activate_preset reports the error. Returns whether they were read. */
+/* Lists the names of the presets in an array that the caller frees. If the presets can't be read, the list is empty,
+ * and activate_preset reports the error later. Returns whether they were read. */
 static bool list_names(const struct sy_world *world, struct sy_presets *presets, const char ***names, size_t *count) {
     struct fm_error ignored;
     *presets = (struct sy_presets){0};

@@ -1,4 +1,4 @@
-/* The prompt. All text that is not the user's own words is in lists of names, a line for each name. */
+/* Writes the prompt. All text from the desktop is in lists of names, one line for each name. */
 #include "match/prompt.h"
 #include "base/buf.h"
 

@@ -1,4 +1,4 @@
-/* Ranking. A score depends only on the names and words. Titles are compared; they are never instructions. */
+/* Ranks things. A score depends only on the names and words. Titles are compared; they are never instructions. */
 #include "match/rank.h"
 #include "desktop/url.h"
 #include "match/aliases.h"
@@ -30,7 +30,7 @@ struct sy_doc {
 
 static size_t keep_labels(char (*labels)[SY_WORD_MAX], size_t count) {
     static const char *const second[] = {"co", "com", "org", "net", "ac", "gov", "github", "web", "app"};
-    size_t kept = count > 1 ? count - 1 : count; /* the last label is one such as "com" */
+    size_t kept = count > 1 ? count - 1 : count; /* the last label is a public suffix such as "com" */
     for (size_t i = 0; i < sizeof second / sizeof second[0] && kept > 1; i++) {
         kept -= strcmp(labels[kept - 1], second[i]) == 0;
     }
@@ -202,7 +202,7 @@ static void append_term(char *joined, size_t size, const char *text) {
     }
 }
 
-/* Notes `word` if `term` may be a typo of it. False: `term` may be a typo of several words. */
+/* Notes `word` if `term` may be a typo of `word`. False: `term` may be a typo of several words. */
 static bool note_typo(struct sy_term *term, const char *word) {
     size_t away = strlen(word) >= 4 ? sy_edits(term->text, word) : 3;
     bool same = term->typo_of[0] && sy_alike(term->typo_of, word) >= 0.98;
@@ -216,8 +216,8 @@ static bool note_typo(struct sy_term *term, const char *word) {
     return true;
 }
 
-/* Finds the word that the term is a typo of. The term must have at least six letters. One known word must be one letter
- * away, and all others three or more. */
+/* Finds the word that the term is a typo of. The term must have at least six letters. One known word must differ by one
+ * letter, and all other words by three or more. */
 static void find_typo(const struct sy_index *index, struct sy_term *term) {
     char words[8][SY_WORD_MAX];
     bool one = strlen(term->text) >= 6 && strlen(term->text) < SY_WORD_MAX && !term->known;
@@ -306,7 +306,7 @@ void sy_terms_make(const struct sy_index *index, const struct sy_word *const *wo
 struct fit {
     double score;
     bool certain;
-    bool domain; /* of names: only some words of the name were said */
+    bool domain; /* for tabs: the word is in the domain; for names: only some words of the name were said */
 };
 
 static bool starts(const char *word, const char *beginning, size_t least) {
@@ -335,8 +335,8 @@ static void better(struct fit *best, struct fit other) {
 /* ---- tabs ---- */
 
 /*
- * Whether the tab's host is the host of the place, or a host below that one. `*below`: how many bytes the tab's host
- * has before the host of the place, with the dot; 0 if both are the same.
+ * Whether the tab's host is the host of the place, or a subdomain of it. `*below`: how many bytes the tab's host has
+ * before the host of the place, with the dot; 0 if both are the same.
  */
 static bool on_host(const struct sy_numbered_tab *tab, const char *place, size_t *below) {
     size_t host = strcspn(place, "/");
@@ -346,7 +346,7 @@ static bool on_host(const struct sy_numbered_tab *tab, const char *place, size_t
            (*below == 0 || tab->domain[*below - 1] == '.');
 }
 
-/* Scores whether the tab is at the site's place: at its host or a host below it, and its path. */
+/* Scores a tab by the site's place: the tab has the host of the site or a subdomain, and the path of the site. */
 static double at_place(const struct sy_numbered_tab *tab, const char *place) {
     const char *path = place + strcspn(place, "/");
     size_t below;
@@ -373,7 +373,7 @@ static bool is_variant(const char *below, size_t len) {
 
 /*
  * Whether the tab shows another product of the site's owner: AWS is not Amazon, and a spreadsheet is not in Google
- * Docs. Sites whose lower hosts belong to users or subjects have no such neighbours.
+ * Docs. Sites whose subdomains belong to users or subjects have no such products.
  */
 static bool is_neighbour(const struct sy_numbered_tab *tab, const char *place) {
     size_t below;
@@ -388,14 +388,15 @@ static bool is_neighbour(const struct sy_numbered_tab *tab, const char *place) {
                                 "stackexchange.com substack.com tumblr.com wikipedia.org wordpress.com");
 }
 
-/* Scores a tab by the kind of its site, or by a word that means the same: good enough to show it, not to close it. */
+/* Scores a tab by the kind of its site, or by a word that means the same. Such a score is enough to show the tab, but
+ * not to close it. */
 static struct fit fit_meaning(const struct sy_doc *doc, const struct sy_numbered_tab *tab, const struct sy_term *term) {
     const char *host = tab->domain[0] ? strstr(tab->tab->url, tab->domain) : NULL;
     struct fit fit = {host ? sy_kind_fits(&term->meanings, tab->domain, host + strlen(tab->domain)) : 0, false, false};
     for (size_t i = 0; term->meanings.same && i < doc->title + doc->domain && fit.score < MEANS; i++) {
         fit.score = sy_means(&term->meanings, doc->words[i]) ? MEANS : fit.score;
     }
-    fit.certain = fit.score > 0 && sy_is_one_of(term->text, "subreddit subreddits"); /* only one site has them */
+    fit.certain = fit.score > 0 && sy_is_one_of(term->text, "subreddit subreddits"); /* only one site has subreddits */
     return fit;
 }
 
@@ -459,7 +460,7 @@ static double occurrences(const struct sy_doc *doc, const struct sy_term *term) 
     return count;
 }
 
-/* A higher score if the title equals the words or has them in one piece, or the domain fits. */
+/* Raises the score if the title equals the words, or has them in one piece, or if the domain fits. */
 static double extra(const struct sy_doc *doc, const struct sy_terms *terms, bool domain) {
     if (strcmp(doc->joined, terms->joined) == 0) {
         return 0.12;
@@ -555,8 +556,8 @@ static struct fit fit_whole(const struct sy_entry *entry, const char *joined, co
     return alias ? (struct fit){0.95, alias == SY_ALIAS_OF_KIND, false} : (struct fit){0, false, false};
 }
 
-/* Scores an application by the keywords of its .desktop entry: good enough to show it. They are never certain, because
- * their author may write anything there. */
+/* Scores an application by the keywords of its .desktop entry. Such a score is enough to show the application. It is
+ * never certain, because the author may write any keywords. */
 static struct fit fit_keywords(const struct sy_entry *entry, const char *joined, const struct sy_terms *terms) {
     char words[48][SY_WORD_MAX];
     size_t count = entry->app ? sy_words_split(entry->app->keywords, words, 48) : 0;
@@ -598,7 +599,7 @@ static double fit_window_word(const struct sy_term *term, const char *joined, ch
     return best.score;
 }
 
-/* Scores an application by the titles of its windows; it is never certain. */
+/* Scores an application by the titles of its windows. Such a score is never certain. */
 static struct fit fit_windows(const struct sy_snapshot *snapshot, const struct sy_entry *entry,
                               const struct sy_terms *terms) {
     char words[16][SY_WORD_MAX];

@@ -10,7 +10,8 @@
 #include "match/kinds.h"
 #include "match/words.h"
 
-/* What the matcher knows of the present moment. It is borrowed, and must outlive all that is made from it. */
+/* What the matcher knows of the present moment. The caller owns the scene, which must outlive everything that is made
+ * from it. */
 struct sy_scene {
     const struct sy_snapshot *snapshot;
     const char *const *presets; /* the names of the presets */
@@ -40,10 +41,10 @@ struct sy_index {
 
 struct sy_term {
     char text[2 * SY_WORD_MAX];
-    const char *place;         /* the host, perhaps with a path, that the word stands for; NULL: it is no site */
+    const char *place;         /* the host, perhaps with a path, that the word stands for; NULL: the word is no site */
     bool weak;                 /* the word says which kind of page, not which page: "video" */
     bool known;                /* a name or title has exactly this word: it is no typo */
-    char typo_of[SY_WORD_MAX]; /* the only word of all names and titles that it can be a typo of; "": there is none */
+    char typo_of[SY_WORD_MAX]; /* the only word of all names and titles of which it can be a typo; "": there is none */
     int number;                /* "nine" is 9; -1: the word is no number */
     struct sy_meanings meanings;
 };
@@ -57,10 +58,10 @@ struct sy_terms {
 
 struct sy_hit {
     size_t at;    /* index in apps or presets; for tabs: the tab's index - 1 */
-    double score; /* up to about 1.1; from 1 on: it has all words unchanged */
+    double score; /* up to about 1.1; from 1 on: the name has all words unchanged */
     double bm25;  /* for tabs */
-    bool certain; /* found by whole words, or by a sure typo of its name: sure enough to close the thing */
-    bool domain;  /* the words are those of the tab's domain */
+    bool certain; /* whole words, or a certain typo, of the name fit: certain enough to close the thing */
+    bool domain;  /* the words are the words of the tab's domain */
     bool part;    /* for names: only some words of the name were said */
     bool stray;   /* a word is the name of a site, and the tab is at another site */
 };
@@ -72,11 +73,12 @@ struct sy_hits {
 
 enum sy_group { SY_APPS, SY_TABS, SY_PRESETS };
 
-/* False when out of memory; nothing is to be freed then. */
+/* False when out of memory; then the caller has nothing to free. */
 FM_MUST_USE bool sy_index_make(const struct sy_scene *scene, struct sy_index *index);
 void sy_index_free(struct sy_index *index);
 
-/* Makes the terms of `count` words, without words that say nothing. "hacker news" is one term if it is a site. */
+/* Makes the terms of `count` words, without words such as "the". The words "hacker news" are one term if they name a
+ * site. */
 void sy_terms_make(const struct sy_index *index, const struct sy_word *const *words, size_t count,
                    struct sy_terms *terms);
 

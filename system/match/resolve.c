@@ -1,6 +1,6 @@
 /*
- * From a clause to its command. A command that closes something comes only from a clause whose verb closes and that
- * names the thing. If there is a doubt, the user is asked.
+ * Makes the command of a clause. A command that closes something is made only from a clause whose verb closes and that
+ * names the thing. In doubt, the user is asked.
  */
 #include "match/choose.h"
 #include "desktop/url.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALL_WORDS   0.85 /* score of a thing that has nearly all words: then no verb is necessary to show it */
+#define ALL_WORDS   0.85 /* least score to show a thing without a verb: the thing has nearly all words */
 #define LIKE_NAME   0.78
 #define EXACT_NAME  1.04
 #define GENERIC     0.84 /* least score of a thing that fits by its kind */
@@ -68,7 +68,7 @@ static enum sy_standing close_app(struct sy_work *work) {
     return app ? sy_add_app(work, "close_app", app) : standing;
 }
 
-/* Notes in `stays` the applications that certainly have the name. False: there is none, or memory is out. */
+/* Notes in `stays` the applications that certainly have the name. False: there are none, or memory is out. */
 static bool keep_app(struct sy_work *work, const struct sy_word *const *words, size_t count, bool *stays) {
     struct sy_terms terms;
     struct sy_hits hits;
@@ -87,7 +87,7 @@ static bool keep_app(struct sy_work *work, const struct sy_word *const *words, s
     return any;
 }
 
-/* Notes the applications that are to stay. False: one of them was not found. */
+/* Notes the applications that must stay open. False: one of them was not found. */
 static bool keep_apps(struct sy_work *work, bool *stays) {
     const struct sy_clause *clause = work->clause;
     bool all = clause->but_count > 0;
@@ -140,7 +140,7 @@ static enum sy_standing close_all_apps(struct sy_work *work) {
     return work->out->count > 0 ? standing : sy_ask_back(work, "No application is running");
 }
 
-/* "Both libreoffice programs": closes all that fit the name, if there are as many as the user said. */
+/* For "both libreoffice programs": closes all programs that fit the name, if their number is what the user said. */
 static enum sy_standing close_both(struct sy_work *work) {
     size_t want = work->clause->both ? 2 : (size_t)work->clause->counted;
     size_t count = 0;
@@ -180,7 +180,7 @@ static bool says_page(const struct sy_clause *clause) {
     return clause->address != NULL;
 }
 
-/* An application whose window title has the words too: "my thesis" may mean that window. NULL: there is none. */
+/* Finds an application whose window title has the words too: "my thesis" may mean that window. NULL: there is none. */
 static const struct sy_entry *window_rival(const struct sy_work *work) {
     for (size_t i = 0; i < work->index->app_count && !says_page(work->clause); i++) {
         const struct sy_entry *app = &work->index->apps[i];
@@ -216,7 +216,8 @@ static enum sy_standing ask_kind(struct sy_work *work) {
                        sy_named(work, names, sizeof names), work->tabs.at[0].at + 1, title, name);
 }
 
-/* Whether the words have a verb that is only used for applications, such as "quit". In a list it stands only once. */
+/* Whether the words have a verb that is only used for applications, such as "quit". A list has such a verb only
+ * once. */
 static bool says_quit(const struct sy_words *words) {
     for (size_t i = 0; i < words->count; i++) {
         if (sy_is_one_of(words->at[i].text, "quit quits quitting exit exits exiting terminate")) {
@@ -226,7 +227,7 @@ static bool says_quit(const struct sy_words *words) {
     return false;
 }
 
-/* Closes a thing whose kind was not said. `app` is the application that certainly has the name, or NULL. */
+/* Closes a thing whose kind the user did not say. `app` is the application that certainly has the name, or NULL. */
 static enum sy_standing close_named(struct sy_work *work, const struct sy_entry *app) {
     const struct sy_clause *clause = work->clause;
     if (app && names_page(clause) && sy_top_of(&work->tabs) >= 0.9) {
@@ -346,7 +347,7 @@ static enum sy_standing use_preset(struct sy_work *work) {
     return sy_unsure(work, "No preset is called \"%s\". Which one do you mean?", sy_named(work, names, sizeof names));
 }
 
-/* The site that all names together mean: "hacker news". NULL: no known site. */
+/* Returns the site that all names together mean: "hacker news". NULL: no known site. */
 static const char *site_of(const struct sy_work *work) {
     return sy_site(work->terms.joined);
 }
@@ -373,7 +374,8 @@ static bool visits(const struct sy_clause *clause) {
            clause->verb == SY_NO_VERB;
 }
 
-/* Shows the tab at the named address. If there are several, asks; if none, opens it or looks for a tab by the words. */
+/* Shows the tab at the named address. If there are several such tabs, asks. If there is none, opens the address or
+ * looks for a tab by the words. */
 static enum sy_standing switch_to_address(struct sy_work *work) {
     const struct sy_snapshot *snapshot = work->index->scene->snapshot;
     char given[SY_TEXT_MAX + 1];
@@ -388,7 +390,7 @@ static enum sy_standing switch_to_address(struct sy_work *work) {
         for (size_t i = 0; i < snapshot->tab_count; i++) {
             const char *tab_url = snapshot->tabs[i].tab->url;
             bool host = strcmp(snapshot->tabs[i].domain, domain) == 0;
-            bool exact = strpbrk(given, "/:") != NULL; /* with a port or a path */
+            bool exact = strpbrk(given, "/:") != NULL; /* the address has a port or a path */
             if (host && (!exact || strstr(tab_url, strstr(url, domain)) != NULL)) {
                 at = i + 1;
                 count++;
@@ -432,7 +434,7 @@ static bool fits_both(const struct sy_work *work) {
     if (app->running && strstr(title, app->name)) {
         return false; /* the tab is a page of the same service */
     }
-    bool named = sy_top_of(&work->apps) >= EXACT_NAME - 0.06; /* less for one that does not run */
+    bool named = sy_top_of(&work->apps) >= EXACT_NAME - 0.06; /* less for an application that does not run */
     bool by_title = sy_top_of(&work->tabs) > 0.9;
     return named ? by_title && !app->running && work->clause->verb != SY_OPEN : true;
 }
@@ -529,7 +531,7 @@ static enum sy_standing open_clause(struct sy_work *work) {
     if (work->terms.count == 0) {
         return sy_ask_back(work, "What is to be opened?");
     }
-    bool runs = strcmp(clause->all_words[0].text, "run") == 0; /* a page is not run */
+    bool runs = strcmp(clause->all_words[0].text, "run") == 0; /* "run" is not said of a page */
     bool tab = !runs && sy_top_of(&work->tabs) >= SY_GUESS && sy_top_of(&work->tabs) > sy_top_of(&work->apps);
     return tab ? switch_tab(work) : focus_app(work);
 }
@@ -561,7 +563,8 @@ enum sy_standing sy_place(struct sy_work *work, const char *name, const struct s
     return sy_add(work, &found);
 }
 
-/* The left half for the first window of two that go side by side, the right half for the second one. */
+/* Returns the place of one of two windows side by side: the left half for the first one, the right half for the second
+ * one. */
 static struct sy_where half_of(struct sy_where where, bool second) {
     where.part = true;
     where.left = second ? SY_TWELFTHS / 2 : 0;
@@ -583,7 +586,7 @@ static bool is_placed(const struct sy_reading *out, size_t count, const char *na
     return false;
 }
 
-/* "Everything on the main monitor": places each running application. */
+/* For "everything on the main monitor": places each running application. */
 static enum sy_standing place_all(struct sy_work *work) {
     const size_t before = work->out->count;
     enum sy_standing standing = SY_CLEAR;
@@ -618,7 +621,7 @@ static enum sy_standing place_clause(struct sy_work *work) {
     if (clause->where.rest) {
         return sy_ask_back(work, "Where to: which monitor, or which part of it?");
     }
-    bool others = clause->other && work->out->count == 0; /* other than what? */
+    bool others = clause->other && work->out->count == 0; /* not clear: other than what? */
     bool every = clause->all && !clause->has_but && !others && !clause->both && !clause->refers;
     const struct sy_where *to = &clause->where;
     bool whole = to->part && to->left == 0 && to->top == 0 && to->right == SY_TWELFTHS && to->bottom == SY_TWELFTHS;
@@ -646,7 +649,7 @@ static enum sy_standing place_clause(struct sy_work *work) {
     return sy_place(work, app->name, &clause->where);
 }
 
-/* "Swap chrome and slack": the windows change places. */
+/* For "swap chrome and slack": the windows change places. */
 static enum sy_standing swap_clause(struct sy_work *work) {
     enum sy_standing standing;
     const struct sy_entry *app = sy_choose_app(work, false, &standing);
@@ -705,7 +708,7 @@ static bool drop_went(struct sy_work *work) {
     return all || rank_again(work);
 }
 
-/* "Where was the train pass": shows it, if exactly one tab fits; else it is a query. */
+/* For "where was the train pass": shows the tab if exactly one fits; otherwise the command is a query. */
 static enum sy_standing find_asked(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     bool where = clause->word_count > 1 && sy_is_one_of(clause->all_words[0].text, "where wheres") && drop_went(work);
@@ -714,7 +717,7 @@ static enum sy_standing find_asked(struct sy_work *work) {
     return one && !clause->window ? switch_tab(work) : ask_question(work);
 }
 
-/* "What tabs are open": a list, if the question has no other words. */
+/* For "what tabs are open": the command is a list if the question has no other words. */
 enum sy_standing sy_answer_question(struct sy_work *work) {
     for (size_t i = 0; i < work->terms.count; i++) {
         const char *word = work->terms.at[i].text;
@@ -745,7 +748,7 @@ static bool is_thing(const struct sy_clause *clause) {
     return clause->word_count > 1 && sy_is_one_of(clause->all_words[0].text, "the my that this our your");
 }
 
-/* Whether the clause only states something: "the notes window is in my way". It does not say what to do. */
+/* Whether the clause only states something, and does not say what to do: "the notes window is in my way". */
 static bool tells(const struct sy_clause *clause) {
     for (size_t i = 1; i < clause->word_count; i++) { /* "I'm done with youtube" */
         bool done = sy_is_one_of(clause->all_words[i].text, "with of") &&
@@ -762,7 +765,7 @@ static bool tells(const struct sy_clause *clause) {
     return false;
 }
 
-/* Shows or moves a thing that fits well enough, if no other does. */
+/* Shows or moves a thing that fits well enough, if no other thing does. */
 static enum sy_standing guess_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     double app = sy_top_of(&work->apps);
@@ -848,7 +851,7 @@ static const struct sy_found *meant(const struct sy_work *work) {
     return work->before && work->before->last.type ? &work->before->last : NULL;
 }
 
-/* "No, the other screen": the monitor that is not the one said before. */
+/* For "no, the other screen": returns the monitor that was not said before. */
 static const char *other_than_before(const struct sy_work *work, const char *name) {
     const struct sy_snapshot *snapshot = work->index->scene->snapshot;
     const struct sy_before *before = work->before;
@@ -862,7 +865,7 @@ static const char *other_than_before(const struct sy_work *work, const char *nam
     return !placed ? "other" : sy_find_monitor(snapshot, monitor) == left ? "right" : "left";
 }
 
-/* "Move it to the right monitor and maximize it" is one placement. */
+/* Makes one placement of "move it to the right monitor and maximize it". */
 static enum sy_standing place_again(struct sy_work *work, const char *name) {
     struct sy_reading *out = work->out;
     struct sy_where where = work->clause->where;
@@ -878,7 +881,7 @@ static enum sy_standing place_again(struct sy_work *work, const char *name) {
     return sy_place(work, name, &where);
 }
 
-/* "Maximize": places the application of the command before, or else the active one. */
+/* For "maximize": places the application of the previous command, or else the active one. */
 static enum sy_standing place_unnamed(struct sy_work *work) {
     const struct sy_found *it = meant(work);
     if (it && it->name && !sy_found_destroys(it) && strcmp(it->type, "activate_preset") != 0) {
@@ -892,7 +895,7 @@ static enum sy_standing place_unnamed(struct sy_work *work) {
     return sy_ask_back(work, "Which application do you mean?");
 }
 
-/* "It": uses the thing of the command before. */
+/* For "it": uses the thing of the previous command. */
 static enum sy_standing refer(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     const struct sy_found *it = meant(work);
@@ -931,7 +934,7 @@ static bool rank_again(struct sy_work *work) {
     return ranked;
 }
 
-/* A name may be like a verb: "zoom", "google maps". True: the words are such a name; `*standing` is set. */
+/* Handles names that are like a verb: "zoom", "google maps". True: the words are such a name; `*standing` is set. */
 static bool is_name(struct sy_work *work, enum sy_standing *standing) {
     const struct sy_clause *said = work->clause;
     struct sy_clause *clause = calloc(1, sizeof *clause);
@@ -956,7 +959,7 @@ static bool is_name(struct sy_work *work, enum sy_standing *standing) {
     return named;
 }
 
-/* A preset's name may be like a verb: "review". True: the words are such a name, and the preset was added. */
+/* Handles presets whose name is like a verb: "review". True: the words are such a name, and the preset was added. */
 static bool is_preset(struct sy_work *work) {
     char said[128];
     char name[128];

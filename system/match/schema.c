@@ -1,4 +1,5 @@
-/* Options and their schema. A label is unique in its slot, and stands for one thing. Other answers are ignored. */
+/* Makes the options and their schema. A label is unique in its slot, and stands for one thing. Other answers are
+ * ignored. */
 #include "match/schema.h"
 #include "protocol/json_writer.h"
 
@@ -77,7 +78,7 @@ static void add_option(const struct sy_index *index, enum sy_group group, size_t
     (*count)++;
 }
 
-/* Fills a slot: first the things that the words fit, then the others in their order, while there is room. */
+/* Fills a slot while there is room: first with the things that the words fit, then with the others in their order. */
 static void fill_slot(const struct sy_index *index, enum sy_group group, const struct sy_hits *hits, size_t all,
                       struct sy_item *options, size_t *count) {
     *count = 0;

@@ -1,7 +1,8 @@
 /*
- * What a model may pick from: up to 8 candidates for each slot, with their names in the prompt and in the schema of the
- * answer. The answer is one command, or "ask". Tabs are named by title and site, never by number, because small models
- * compare words better. The model's answer is always checked here again, even if it had to match the schema.
+ * The options from which a model picks: up to 8 candidates for each slot. The prompt and the schema of the answer have
+ * their names. The answer is one command, or "ask". Tabs are named by title and site, never by number, because small
+ * models compare words better. The model's answer is always checked here, even if the model was made to match the
+ * schema.
  */
 #ifndef SY_SCHEMA_H
 #define SY_SCHEMA_H

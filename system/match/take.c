@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SURE_APP 0.82 /* a whole name, or whole words of it; an application that does not run has a lower score */
+/* least score of a whole name or of whole words of a name; an application that does not run has a lower score */
+#define SURE_APP 0.82
 
 /* ---- adding ---- */
 
@@ -124,7 +125,8 @@ double sy_top_of(const struct sy_hits *hits) {
     return hits->count > 0 ? hits->at[0].score : 0;
 }
 
-/* "The drawing app": with "app", the topic of an application is enough to close it; "drawing" alone is not. */
+/* With "app", the topic of an application is enough to close it: "the drawing app". The word "drawing" alone is not
+ * enough. */
 static bool is_topic_app(const struct sy_work *work) {
     char joined[64];
     sy_words_join(app_at(work, 0)->name, joined, sizeof joined);

@@ -1,4 +1,4 @@
-/* Verbs: tables of phrases. If several phrases fit, the longest one counts. */
+/* Finds verbs in tables of phrases. If several phrases fit, the longest one counts. */
 #include "match/verbs.h"
 
 #include <string.h>
@@ -489,7 +489,7 @@ static const struct row rows[] = {
     {"check me in", SY_CANNOT},
 };
 
-/* How many words the phrase has, if the words begin with it; else 0. */
+/* Returns the number of words of the phrase if the words begin with this phrase; otherwise 0. */
 static size_t match_phrase(const char *phrase, const struct sy_word *words, size_t count) {
     size_t used = 0;
     while (*phrase && used < count) {
@@ -512,8 +512,8 @@ static size_t longest(const char *const *phrases, size_t rows_count, const struc
     return best;
 }
 
-/* Whether the word has one letter too many or too few, or two swapped. Another letter does not count: "clone" is not
- * "close". */
+/* Whether the word has one letter too many, one too few, or two swapped letters. A replaced letter is no such typo:
+ * "clone" is not "close". */
 static bool is_typo(const char *word, const char *verb) {
     size_t len = strlen(word);
     size_t size = strlen(verb);
@@ -532,7 +532,8 @@ static bool is_typo(const char *word, const char *verb) {
     return size > 4 && (longer || (len + 1 == size && strcmp(word + i, verb + i + 1) == 0));
 }
 
-/* The row of the verb that the word is a typo of; NULL: none. Only verbs that users often write are tried. */
+/* Finds the row of the verb of which the word is a typo; NULL: there is none. Only verbs that users often write are
+ * tried. */
 static const struct row *misspelt(const char *word) {
     static const char *const often[] = {"close",  "switch",   "focus",    "open",  "launch",
                                         "move",   "maximize", "activate", "start", "place",
@@ -885,7 +886,7 @@ bool sy_is_negated(const struct sy_word *words, size_t count) {
     return false;
 }
 
-/* Reads a verb whose two words stand around the name: "turn slack off". */
+/* Reads a verb that closes, whose two words stand around the name: "turn slack off". */
 static enum sy_verb around(const struct sy_word *words, size_t begin, size_t end) {
     bool off = end - begin > 2 && strcmp(words[end - 1].text, "off") == 0;
     for (size_t i = begin; i + 2 < end && strcmp(words[begin].text, "get") == 0; i++) {
@@ -896,7 +897,8 @@ static enum sy_verb around(const struct sy_word *words, size_t begin, size_t end
     return off && sy_is_one_of(words[begin].text, "turn switch power") ? SY_CLOSE : SY_NO_VERB;
 }
 
-/* Whether a verb that shows something stands around the name: "put youtube on", "pop the weather up". */
+/* Whether the two words of a verb that shows something stand around the name: "put youtube on", "pop the weather
+ * up". */
 static bool shows_around(const struct sy_word *words, size_t begin, size_t end) {
     return end - begin > 2 && sy_is_one_of(words[begin].text, "put pop bring pull get throw crack have") &&
            sy_is_one_of(words[end - 1].text, "on up open");
@@ -910,7 +912,7 @@ static enum sy_verb behind(const char *word) {
                                                                                               : SY_NO_VERB;
 }
 
-/* How many words at the end are a verb that closes: "the reddit tabs can go". */
+/* Returns how many words at the end are a verb that closes: "the reddit tabs can go". */
 static size_t goes_behind(const struct sy_word *words, size_t begin, size_t end) {
     static const char *const phrases[] = {"can go",           "can all go",     "may go",        "should go",
                                           "must go",          "has to go",      "have to go",    "can be closed",
@@ -926,7 +928,7 @@ static size_t goes_behind(const struct sy_word *words, size_t begin, size_t end)
     return 0;
 }
 
-/* Reads the first word as a verb in "-ing", if the word before needs this form: "would you mind closing it". */
+/* Reads the first word as a verb in "-ing", if the word before it needs this form: "would you mind closing it". */
 static enum sy_verb gerund(const struct sy_word *words, size_t begin, size_t end, size_t *len) {
     struct sy_word plain[4] = {words[begin]};
     char *text = plain[0].text;

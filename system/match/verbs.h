@@ -6,37 +6,39 @@
 
 enum sy_verb {
     SY_NO_VERB,
-    SY_CLOSE,  /* the only one that closes things: close_app, close_tab */
-    SY_SWITCH, /* to an open thing: focus_app, switch_tab */
+    SY_CLOSE,  /* close_app, close_tab: the only verb that closes things */
+    SY_SWITCH, /* focus_app, switch_tab: only for a thing that is open */
     SY_VISIT,  /* like SY_SWITCH; a site that is not open is opened */
     SY_OPEN,   /* open_url, focus_app */
     SY_PLACE,  /* place_app */
-    SY_SWAP,   /* place_app for two applications: each gets the other one's place */
-    SY_WANT,   /* "give me": any of these; open things come first */
+    SY_SWAP,   /* place_app for two applications, which change places */
+    SY_WANT,   /* "give me": like SY_SWITCH, SY_VISIT or SY_OPEN; open things come first */
     SY_PRESET, /* activate_preset */
     SY_LIST,   /* list_tabs, list_apps */
     SY_QUERY,
     SY_CANNOT, /* something that fm-system has no command for */
 };
 
-/* The verb at the beginning of the words, and in `*len` how many words it has; SY_NO_VERB and 0: there is none. */
+/* Returns the verb at the beginning of the words, and sets `*len` to its number of words; SY_NO_VERB and 0: there is
+ * none. */
 enum sy_verb sy_verb_at(const struct sy_word *words, size_t count, size_t *len);
 
-/* The verb of the words from `begin` to `end`: at the beginning, or after or around the name. `*begin` and `*end` are
- * moved, so that the verb is outside. */
+/* Returns the verb of the words from `begin` to `end`: at the beginning, or after or around the name. Moves `*begin`
+ * and `*end` so that the verb is outside. */
 enum sy_verb sy_verb_of(const struct sy_word *words, size_t *begin, size_t *end);
 
-/* How many words at the beginning are only polite ("can you please"), or join the clause to the one before. */
+/* Returns how many words at the beginning are only polite ("can you please"), or join the clause to the previous
+ * one. */
 size_t sy_polite(const struct sy_word *words, size_t count);
 
-/* How many words at the end are only polite: "for a second, please". At least one word always remains. */
+/* Returns how many words at the end are only polite: "for a second, please". At least one word always remains. */
 size_t sy_polite_end(const struct sy_word *words, size_t count);
 
 /* Whether the words begin like a question. */
 bool sy_is_question(const struct sy_word *words, size_t count);
 
-/* How many words say that something stays open when other things are closed: "but keep", "not"; 0: none do. Words for
- * exceptions from any list ("except") do not count here. */
+/* Returns how many words say that something stays open when other things are closed: "but keep", "not"; 0: none do.
+ * Words for exceptions from any list ("except") do not count here. */
 size_t sy_keeps(const struct sy_word *words, size_t count);
 
 /* Whether the verb is something that users do themselves with a thing in front of them: "play", "write". */

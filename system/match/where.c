@@ -1,4 +1,4 @@
-/* Places. First the words are read, without any desktop; then the place becomes pixels of a desktop. */
+/* Handles places. First the words are read, without any desktop; then the place is converted to pixels of a desktop. */
 #include "match/where.h"
 
 #include <ctype.h>
@@ -25,7 +25,7 @@ static const char *monitor_word(const char *word) {
     return NULL;
 }
 
-/* Reads a monitor: "left monitor", "main screen". "The screen" is the monitor on which the window is. */
+/* Reads a monitor: "left monitor", "main screen". The words "the screen" mean the monitor that has the window. */
 static void read_monitor(const struct sy_word *const *words, size_t count, struct sy_where *where, bool *used) {
     for (size_t i = 0; i < count; i++) {
         bool one = strcmp(words[i]->text, "one") == 0 && i > 2 && monitor_word(words[i - 1]->text) &&
@@ -102,7 +102,7 @@ static void whole(struct sy_where *where) {
     where->given = where->part = true;
 }
 
-/* The twelfths that a direction and a size cover: "right" and 4 give 8 to 12. */
+/* Computes the twelfths that a direction and a size cover: "right" and 4 give 8 to 12. */
 static void span(int sign, int size, int *from, int *to) {
     *from = sign > 0 ? SY_TWELFTHS - size : sign < 0 ? 0 : (SY_TWELFTHS - size) / 2;
     *to = *from + size;
@@ -111,7 +111,7 @@ static void span(int sign, int size, int *from, int *to) {
 struct directions {
     int across, down;
     bool middle;
-    int size; /* of the part, in twelfths of the monitor; 0: not said */
+    int size; /* size of the part, in twelfths of the monitor; 0: not said */
     bool corner;
 };
 
@@ -171,7 +171,7 @@ static void take_directions(const struct directions *at, struct sy_where *where)
     where->given = where->part = true;
 }
 
-/* How many words at `i` mean "side by side", "next to each other"; 0: none. */
+/* Returns how many words at `i` mean "side by side" or "next to each other"; 0: none do. */
 static size_t beside_len(const struct sy_word *const *words, size_t i, size_t count) {
     static const char *const phrases[][4] = {{"side", "by", "side", NULL},
                                              {"next", "to", "each", "other"},
@@ -251,7 +251,7 @@ static const struct sy_monitor *monitor_of(const struct sy_snapshot *snapshot, c
     return best;
 }
 
-/* The name of the other monitor, on which the window is not, if there are two. */
+/* Returns the name of the monitor that does not have the window, if there are two monitors. */
 static const char *other_monitor(const struct sy_snapshot *snapshot, const struct sy_rect *window) {
     const struct sy_monitor *here = monitor_of(snapshot, window);
     if (snapshot->monitors.count != 2) {
@@ -264,7 +264,7 @@ static int64_t size_of(const struct sy_monitor *monitor) {
     return (int64_t)(monitor->area.right - monitor->area.left) * (monitor->area.bottom - monitor->area.top);
 }
 
-/* The largest (`sign` 1) or smallest (-1) monitor; NULL: two have this size. */
+/* Returns the largest (`sign` 1) or smallest (-1) monitor; NULL: two monitors have this size. */
 static const struct sy_monitor *by_size(const struct sy_snapshot *snapshot, int sign) {
     const struct sy_monitor *best = NULL;
     bool two = false;
@@ -277,7 +277,8 @@ static const struct sy_monitor *by_size(const struct sy_snapshot *snapshot, int 
     return two ? NULL : best;
 }
 
-/* The contract's name for the monitor that the user calls `called`; NULL: there is none, or it has no name. */
+/* Returns the contract's name for the monitor that the user calls `called`; NULL: no such monitor, or it has no
+ * name. */
 static const char *name_monitor(const struct sy_snapshot *snapshot, const char *called, const struct sy_rect *window) {
     static const char *const names[] = {"main", "left", "right"};
     const struct sy_monitor *main = sy_find_monitor(snapshot, "main");

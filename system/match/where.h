@@ -1,11 +1,11 @@
-/* Places for windows: "the left half of the right monitor". Pure. */
+/* Reads places for windows: "the left half of the right monitor". Pure. */
 #ifndef SY_WHERE_H
 #define SY_WHERE_H
 
 #include "desktop/snapshot.h"
 #include "match/words.h"
 
-#define SY_TWELFTHS 12 /* halves, thirds and quarters of a monitor are whole numbers of them */
+#define SY_TWELFTHS 12 /* halves, thirds and quarters of a monitor are whole numbers of twelfths */
 
 struct sy_where {
     bool given;
@@ -13,20 +13,20 @@ struct sy_where {
                                      where the window is */
     bool part;                    /* `left` to `bottom` are set */
     int left, top, right, bottom; /* the edges, in twelfths of the monitor */
-    const char *direction;        /* only "left" or "right": that monitor, or half of the named or only monitor */
+    const char *direction;        /* "left" or "right": the monitor there, or this half of the named or only monitor */
     int width, height;            /* in pixels; 0: not given */
     bool center;                  /* in the middle; with the present size, or with width and height */
     bool beside;                  /* "side by side" */
-    bool rest;                    /* "the other half": what the thing before has left free */
-    bool there;                   /* at the place of the thing before */
+    bool rest;                    /* "the other half": the space beside the thing placed before */
+    bool there;                   /* "there": at the place of the thing placed before */
 };
 
 /* Reads the place from `count` words; sets `used[i]` for each word that belongs to it. */
 void sy_where_read(const struct sy_word *const *words, size_t count, struct sy_where *where, bool *used);
 
 /*
- * The parameters of place_app for a window with these bounds (NULL: not known). A parameter that is not given has
- * `*monitor` NULL, or `*has_bounds` false. Returns false if there is no such monitor.
+ * Returns the parameters of place_app for a window with these bounds (NULL: not known). If a parameter is not given,
+ * `*monitor` is NULL, or `*has_bounds` is false. Returns false if there is no such monitor.
  */
 bool sy_where_bounds(const struct sy_where *where, const struct sy_snapshot *snapshot, const struct sy_rect *window,
                      const char **monitor, bool *has_bounds, struct sy_rect *bounds);

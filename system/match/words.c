@@ -1,4 +1,4 @@
-/* Words. All functions here get text of users or web pages, and keep to the sizes of words.h. */
+/* Reads words. All functions here get text of users or web pages, and stay within the sizes of words.h. */
 #include "match/words.h"
 #include "base/utf8.h"
 #include "desktop/refuse.h"
@@ -44,7 +44,8 @@ static void small(const char *text, size_t len, char *out, size_t size) {
     out[used] = '\0';
 }
 
-/* U+0080 to U+009F, U+200B to U+200F, U+2028 to U+202E, U+2060 to U+2069, U+FEFF. */
+/* Whether the character is below U+0020, or one of U+007F to U+009F, U+200B to U+200F, U+2028 to U+202E, U+2060 to
+ * U+2069, or U+FEFF. */
 static bool is_hidden(const unsigned char *at, size_t len) {
     if (len == 1) {
         return at[0] < 0x20 || at[0] == 0x7f;
@@ -167,7 +168,8 @@ static void add_word(struct sy_words *words, const char *raw, size_t len) {
     small(raw, len, word->text, sizeof word->text);
 }
 
-/* The length without a final "'s": "github's" becomes "github". (Other apostrophes are dropped elsewhere: "dont".) */
+/* Returns the length without a final "'s": "github's" becomes "github". (Other apostrophes are dropped elsewhere:
+ * "dont".) */
 static size_t without_s(const char *at, size_t len) {
     if (len > 2 && at[len - 2] == '\'' && at[len - 1] == 's') {
         return len - 2;
@@ -175,7 +177,7 @@ static size_t without_s(const char *at, size_t len) {
     return len > 4 && memcmp(at + len - 4, "\u2019s", 4) == 0 ? len - 4 : len;
 }
 
-/* How many "#" to skip: "#5" means 5, and "#travel" means travel. */
+/* Returns how many "#" to skip: "#5" means 5, and "#travel" means travel. */
 static size_t hash_len(const char *at, size_t len) {
     size_t hash = 0;
     while (hash + 1 < len && at[hash] == '#') {
@@ -190,7 +192,7 @@ static bool is_range(const char *at, size_t len, size_t *first) {
     return *first > 0 && second > 0 && *first + 1 + second == len;
 }
 
-/* Adds a token: as one word if it is an address, else the words in it. */
+/* Adds a token. An address becomes one word; other tokens are split into words. */
 static void add_token(struct sy_words *words, const char *at, size_t len) {
     size_t first;
     bool dash =
@@ -347,8 +349,8 @@ enum fm_code sy_words_read(const char *text, struct sy_words *words, struct fm_e
     return FM_OK;
 }
 
-/* The bytes of a separator at this place; 0: a letter is here. Signs of Latin-1 and of U+2010 to U+205E separate words
- * ("acme · infra"), except the apostrophe U+2019. */
+/* Returns how many bytes the separator at this place has; 0: there is a letter. Signs of Latin-1 and of U+2010 to
+ * U+205E separate words ("acme · infra"), except the apostrophe U+2019. */
 static size_t gap_len(const char *text) {
     const unsigned char *at = (const unsigned char *)text;
     if (at[0] == 0xc2 && at[1] >= 0xa0 && at[1] <= 0xbf && at[1] != 0xaa && at[1] != 0xb5 && at[1] != 0xba) {
@@ -465,7 +467,7 @@ static double max_of(double a, double b) {
     return a > b ? a : b;
 }
 
-/* The number of single letters that were added, left out, replaced by another, or swapped with the next one. */
+/* Returns the number of single letters that were added, left out, replaced, or swapped with the next one. */
 static size_t distance(const char *a, size_t len_a, const char *b, size_t len_b) {
     size_t rows[3][SY_WORD_MAX + 1];
     for (size_t j = 0; j <= len_b; j++) {
@@ -489,12 +491,12 @@ static size_t distance(const char *a, size_t len_a, const char *b, size_t len_b)
     return rows[len_a % 3][len_b];
 }
 
-/* The letter at `at`, if two spaces are put before the word and one after it. */
+/* Returns the letter at `at` of the word with two spaces before it and one after it. */
 static char padded(const char *word, size_t len, size_t at) {
     return at < 2 || at >= len + 2 ? ' ' : word[at - 2];
 }
 
-/* How alike two words are by their trigrams (Dice's coefficient). */
+/* Returns how alike two words are by their trigrams (Dice's coefficient). */
 static double trigrams(const char *a, size_t len_a, const char *b, size_t len_b) {
     size_t shared = 0;
     bool used[SY_WORD_MAX + 2] = {false};
@@ -513,7 +515,7 @@ static double trigrams(const char *a, size_t len_a, const char *b, size_t len_b)
     return 2.0 * (double)shared / (double)(len_a + len_b + 2);
 }
 
-/* The word's bytes without an ending of verbs or plurals; at least 4 remain. */
+/* Returns the word's length without an ending of verbs or plurals; at least 4 bytes remain. */
 static size_t stem_len(const char *word, size_t len) {
     static const char *const endings[] = {"ings", "ing", "ies", "ed", "es", "er", "ers", "s", "e", "y"};
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
@@ -545,7 +547,7 @@ double sy_alike(const char *a, const char *b) {
         return 1;
     }
     const char *plural = len_a > len_b ? a : b;
-    bool news = shorter == 3 && memcmp(a, "new", 3) == 0; /* not the plural of new */
+    bool news = shorter == 3 && memcmp(a, "new", 3) == 0; /* "news" is not the plural of "new" */
     if (shorter >= 3 && longer == shorter + 1 && plural[shorter] == 's' && strncmp(a, b, shorter) == 0 && !news) {
         return 0.98;
     }

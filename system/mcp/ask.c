@@ -1,4 +1,4 @@
-/* Asks the user through the client. All that is needed later is in the question's state; nothing else is kept. */
+/* Asks the user through the client. The question's state has everything that is needed later; nothing else is kept. */
 #include "mcp/ask.h"
 #include "desktop/refuse.h"
 
@@ -47,7 +47,8 @@ enum fm_code sy_ask(struct sy_caller *caller, const struct sy_request *request, 
     if (!can_ask(request) || !sy_loses(plan, &loss)) {
         return FM_OK;
     }
-    if (!action || (!state && strcmp(action, "accept") == 0)) { /* a yes without a state from here does not count */
+    /* a yes without a state that this server gave does not count */
+    if (!action || (!state && strcmp(action, "accept") == 0)) {
         return make_question(caller, plan, error);
     }
     if (strcmp(action, "accept") != 0) {

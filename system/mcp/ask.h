@@ -1,7 +1,7 @@
 /*
  * Asks the user before something is closed, if the client supports that (2026-07-28, "Multi Round-Trip Requests"). The
  * answer to the call is a question with a state. The client then repeats the call with the user's answer and that
- * state. A client without that ability gets no question; it has the tools' hints.
+ * state. A client that can't ask gets no question; it only has the hints of the tools.
  */
 #ifndef SY_MCP_ASK_H
 #define SY_MCP_ASK_H

@@ -1,4 +1,5 @@
-/* The table of requests about the desktop, and the desktop's life. A request gets exactly one line back. */
+/* Has the table of requests about the desktop, and opens and frees the desktop. Each request gets exactly one line
+ * back. */
 #include "mcp/caller.h"
 
 #include <string.h>

@@ -15,14 +15,14 @@ struct sy_caller {
     bool open;
     struct sy_confirm confirm; /* set by sy_caller_open */
     bool asks;                 /* the answer is a question: ask.h */
-    bool forged;               /* the state that came back is not one that was given for this request */
+    bool forged;               /* the state that came back was not given for this request */
     struct fm_buf question;
     char state[SY_STATE_SIZE];
-    /* Makes the desktop, which then belongs to the caller. Its `wait` fails while `cancel_fd` is readable. */
+    /* Makes the desktop; `struct sy_caller` then owns it. The desktop's `wait` fails while `cancel_fd` is readable. */
     enum fm_code (*open_desktop)(void *context, int cancel_fd, struct sy_desktop *desktop, struct fm_error *error);
     void *open_context;
-    /* `furnish` sets the members of the world besides the desktop; none of them waits while `cancel_fd` is readable.
-     * `dismiss` ends what `furnish` has made. Both may be NULL. */
+    /* `furnish` sets the members of the world besides the desktop. None of these members waits while `cancel_fd` is
+     * readable. `dismiss` frees what `furnish` has made. Both may be NULL. */
     void (*furnish)(void *context, int cancel_fd, struct sy_world *world);
     void (*dismiss)(void *context);
     int cancel_fd;
@@ -40,7 +40,7 @@ void sy_caller_answer(struct sy_caller *caller, const struct sy_request *request
 /* Frees the desktop and the rest of the world. */
 void sy_caller_close(struct sy_caller *caller);
 
-/* ---- the functions that it calls: each writes members of a result, or fills a fault ---- */
+/* ---- functions for requests: each writes members of a result, or fills a fault ---- */
 
 typedef bool sy_answer(struct sy_caller *caller, const struct sy_request *request, struct fm_json_writer *w,
                        struct sy_fault *fault);

@@ -1,4 +1,4 @@
-/* The contract's context. Lists that commands give too have the same form here. */
+/* Writes the contract's context. Lists have the same form as in the results of commands. */
 #include "mcp/context.h"
 #include "commands/listing.h"
 #include "desktop/presets.h"

@@ -1,6 +1,6 @@
 /*
- * The supported versions of the Model Context Protocol, in two eras: in older versions a client begins with
- * `initialize`; from 2026-07-28 on each request has its version. Later versions have larger values.
+ * The supported versions of the Model Context Protocol, in two eras. In older versions a client begins with
+ * `initialize`. From 2026-07-28 on, each request names its version. Later versions have larger values.
  */
 #ifndef SY_MCP_ERA_H
 #define SY_MCP_ERA_H
@@ -18,10 +18,10 @@ enum sy_era {
 #define SY_LAST_LEGACY SY_2025_11_25
 #define SY_MODERN      SY_2026_07_28
 
-/* The name of a version on the wire. */
+/* Returns the name of a version on the wire. */
 const char *sy_era_name(enum sy_era era);
 
-/* The version with the name `name`; SY_NO_ERA: there is no such version, or it is not supported. */
+/* Returns the version with the name `name`; SY_NO_ERA: no such version is supported. */
 enum sy_era sy_era_find(const char *name);
 
 #endif

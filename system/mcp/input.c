@@ -1,6 +1,7 @@
 /*
- * The JSON Schemas of tools' parameters, made from the table of commands. An optional parameter may also be null: some
- * clients make a schema strict by requiring all of its members, and then a model leaves one out by null.
+ * The JSON Schemas of tools' parameters, made from the table of commands. An optional parameter may also be null,
+ * because some clients make a schema strict: they require all of its members. A model then writes null for a parameter
+ * that it does not need.
  */
 #include "commands/table.h"
 #include "mcp/tools.h"
@@ -95,7 +96,7 @@ void sy_write_input_schema(const struct sy_command *command, struct fm_json_writ
 
 /* ---- a whole request ---- */
 
-/* Whether a command before `end` has a parameter of that name. */
+/* Whether a command before `end` has a parameter of this name. */
 static bool came_before(size_t end, const char *name) {
     for (size_t i = 0; i < end; i++) {
         for (const struct sy_param *param = sy_commands[i].params; param->name; param++) {

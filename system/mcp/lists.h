@@ -13,7 +13,7 @@ void sy_tools_list(const struct sy_policy *policy, enum sy_era era, struct fm_js
 void sy_resources_list(enum sy_era era, struct fm_json_writer *w);
 void sy_prompts_list(enum sy_era era, struct fm_json_writer *w);
 
-/* Whether there is a tool of that name, allowed or not. */
+/* Whether there is a tool of this name, allowed or not. */
 bool sy_is_tool(const char *name);
 
 /* Writes the key "title" with the name as users read it: "Focus app" for "focus_app". */

@@ -1,4 +1,5 @@
-/* The tool `match`: turns what a user said into a request for run_commands. It asks no model: the caller is one. */
+/* The tool `match`: turns what a user said into a request for run_commands. It asks no model, because the caller is a
+ * model. */
 #include "commands/table.h"
 #include "match/match.h"
 #include "mcp/tools.h"
@@ -9,7 +10,7 @@ static const struct sy_param params[] = {
     {"words", SY_STRING, true, NULL, "what the user said, in English"},
     {NULL, SY_STRING, false, NULL, NULL},
 };
-/* `match` is checked and described like a command, but a request can't have it among its commands. */
+/* `match` is checked and described like a command, but it can't be a command of a request. */
 static const struct sy_command shape = {.type = SY_MATCH, .params = params, .reads = true};
 
 void sy_write_match_schema(const struct sy_policy *policy, struct fm_json_writer *w) {

@@ -1,4 +1,4 @@
-/* Reads and writes the parts that all requests and all answers have. */
+/* Reads and writes the common parts of all requests and answers. */
 #include "mcp/message.h"
 
 #include <json-c/json.h>

@@ -1,5 +1,5 @@
 /*
- * Requests of a client, and the answers: one line each. The rules are those of the protocol's pages "Overview" (ids,
+ * Requests of a client, and the answers: one line each. The rules come from the protocol's pages "Overview" (ids,
  * errors, `_meta`) and "Caching". Pure.
  */
 #ifndef SY_MCP_MESSAGE_H
@@ -10,7 +10,7 @@
 
 #define SY_MCP_VALUES_MAX 16384u      /* JSON values of a line */
 #define SY_REPLY_MAX      (16u << 20) /* bytes of an answer */
-#define SY_NO_RESOURCE    (-32002)    /* until 2025-11-25; FM_RPC_PARAMS since */
+#define SY_NO_RESOURCE    (-32002)    /* the code until 2025-11-25; since then FM_RPC_PARAMS */
 #define SY_NO_VERSION     (-32022)    /* UnsupportedProtocolVersion */
 #define SY_META           "io.modelcontextprotocol/"
 
@@ -25,7 +25,7 @@ struct sy_request {
 
 /* Why there is no result. */
 struct sy_fault {
-    int code; /* of JSON-RPC; 0: there is none */
+    int code; /* the code of JSON-RPC; 0: there is no fault */
     char message[256];
     char data[512]; /* JSON; "": none */
 };
@@ -33,16 +33,16 @@ struct sy_fault {
 /* Fills `fault`. Always returns false, so that a function can fail with one statement. */
 bool sy_fail(struct sy_fault *fault, int code, const char *fmt, ...) FM_PRINTF(3, 4);
 
-/* How long a client may keep an answer (2026-07-28). */
+/* How long a client may cache an answer (2026-07-28). */
 enum sy_keep {
-    SY_KEEP_NOT, /* the answer has no members about keeping */
+    SY_KEEP_NOT, /* the answer has no members about caching */
     SY_KEEP_LONG,
-    SY_KEEP_NEVER, /* the answer is only for this moment and this user */
+    SY_KEEP_NEVER, /* the answer may not be cached, and is only for this user */
 };
 
 /*
- * Begins an answer whose `result` is an object. Then the caller writes members of that object. sy_result_end ends the
- * answer, with its newline. `type` is the `resultType` that 2026-07-28 needs, "complete" or "input_required".
+ * Begins an answer whose `result` is an object. The caller then writes members of this object. sy_result_end ends the
+ * answer and writes its newline. `type` is the `resultType` that 2026-07-28 needs, "complete" or "input_required".
  */
 struct fm_json_writer sy_result_begin(struct fm_buf *reply, const struct sy_request *request, enum sy_keep keep);
 void sy_result_end(struct fm_buf *reply, const struct sy_request *request, const char *type, struct fm_json_writer *w);
@@ -51,16 +51,16 @@ void sy_result_end(struct fm_buf *reply, const struct sy_request *request, const
 void sy_write_fault(struct fm_buf *reply, const struct fm_rpc_id *id, enum sy_era era, const struct sy_fault *fault);
 
 /*
- * Makes a request from a message: params and _meta must be objects. The era is decided elsewhere. False: `fault` says
- * why.
+ * Makes a request from a message, whose params and _meta must be objects. The caller decides the era. False: `fault`
+ * says why.
  */
 FM_MUST_USE bool sy_request_read(const struct fm_rpc_message *message, struct sy_request *request,
                                  struct sy_fault *fault);
 
-/* A parameter that must be a string; NULL: it is not, and `fault` says so. */
+/* Returns a parameter that must be a string. NULL: it is no string, and `fault` says so. */
 const char *sy_request_string(const struct sy_request *request, const char *name, struct sy_fault *fault);
 
-/* For a list of one page: fails if the client gives a cursor, because this server never gives one. */
+/* For a list of one page: fails if the client sends a cursor, because this server never gives a cursor. */
 FM_MUST_USE bool sy_request_has_no_cursor(const struct sy_request *request, struct sy_fault *fault);
 
 #endif

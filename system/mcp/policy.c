@@ -1,4 +1,5 @@
-/* Which tools may be called. run_commands may be called with --read-only too: each of its commands is checked. */
+/* Decides which tools may be called. run_commands may be called with --read-only too, because each of its commands is
+ * checked. */
 #include "mcp/policy.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * The contract's context as resources: running and installed applications, tabs as the browser orders them and tabs
- * with their numbers, presets, monitors. Each is JSON, and is made when it is read.
+ * The contract's context as resources: running and installed applications, tabs in the browser's order and tabs with
+ * their numbers, presets, monitors. Each resource is JSON, and is made when it is read.
  */
 #include "desktop/refuse.h"
 #include "mcp/context.h"

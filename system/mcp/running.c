@@ -1,4 +1,4 @@
-/* Runs what a client asks for, and writes the outcome: one object, on success and on failure. */
+/* Runs what a client requests, and writes the outcome as one object, on success and on failure. */
 #include "commands/table.h"
 #include "desktop/refuse.h"
 #include "mcp/ask.h"
@@ -67,8 +67,8 @@ static void on_step(void *context, const struct sy_plan *plan, size_t step) {
 
 /* ---- running a plan ---- */
 
-/* Writes the members of `object`, except "ok", which comes last. With `alone` also except "type", which was written
- * before. */
+/* Writes the members of `object`, except "ok", which comes last. With `alone`, also leaves out "type", which was
+ * written before. */
 static void write_members(struct json_object *object, bool alone, struct fm_json_writer *w) {
     if (!object) {
         return;
@@ -82,8 +82,8 @@ static void write_members(struct json_object *object, bool alone, struct fm_json
     }
 }
 
-/* Writes the outcome of a plan. `text` is what the plan wrote, `error` why it failed (NULL: it did not). `alone`: it
- * was a single command. */
+/* Writes the outcome of a plan. `text` is what the plan wrote. `error` says why the plan failed; NULL: it succeeded.
+ * `alone`: the plan was a single command. */
 static bool write_outcome(const struct fm_buf *text, bool alone, const char *type, const struct sy_plan *plan,
                           const struct fm_error *error, struct fm_json_writer *w) {
     struct json_object *root = NULL;
@@ -119,7 +119,7 @@ bool sy_write_outcome(const struct fm_buf *text, const struct fm_error *error, s
     return write_outcome(text ? text : &none, false, "", NULL, error, w);
 }
 
-/* Runs the plan, or only writes what it would do. If the user must be asked first, nothing runs. */
+/* Runs the plan, or only writes what the plan would do. If the user must be asked first, nothing runs. */
 static enum fm_code carry_out(const struct running *running, struct sy_plan *plan, bool dry, struct fm_json_writer *w,
                               struct fm_error *error) {
     if (dry) {

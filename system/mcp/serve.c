@@ -21,9 +21,9 @@
 
 #define JOBS_MAX  64u          /* waiting jobs; with this many, no more input is read */
 #define HELD_MAX  1048576u     /* bytes that wait for the desktop's thread, or for the client */
-#define OUT_MAX   (128u << 20) /* bytes of output: one message can make a batch of large answers */
-#define GRACE_MS  1000         /* after the end of the input, to answer open requests */
-#define LET_GO_MS 1000         /* after that, to free the desktop */
+#define OUT_MAX   (128u << 20) /* bytes of output; large, because one message can cause a batch of large answers */
+#define GRACE_MS  1000         /* time to answer open requests after the end of the input */
+#define LET_GO_MS 1000         /* time to free the desktop after GRACE_MS */
 
 struct list {
     struct sy_job *first;
@@ -40,7 +40,7 @@ struct serve {
     bool ended;       /* no more is read */
     bool hung_up;     /* the client writes no more; maybe not all of its input is read yet */
     bool lost;        /* output can't be written any more */
-    int64_t until_ms; /* after the end of the input: the end of the present time limit */
+    int64_t until_ms; /* once the input has ended: when the present time limit ends */
     bool impatient;   /* the first time limit (GRACE_MS) is over */
 
     pthread_mutex_t lock; /* for the members below, except `caller`, which the desktop's thread owns */
@@ -236,7 +236,8 @@ static bool is_full(struct serve *serve) {
     return full || serve->out.len >= HELD_MAX;
 }
 
-/* Takes the lines that have arrived. False: all were taken. True: too much waits already, so some lines remain. */
+/* Takes the lines that have arrived. False: all lines were taken. True: some lines remain, because too much waits
+ * already. */
 static bool take_lines(struct serve *serve) {
     const char *line;
     size_t len;
@@ -275,7 +276,7 @@ static void read_input(struct serve *serve) {
     }
 }
 
-/* Tells the desktop's thread that no more jobs come. */
+/* Notifies the desktop's thread that no more jobs come. */
 static void ask_to_finish(struct serve *serve) {
     sy_server_end(&serve->server);
     pthread_mutex_lock(&serve->lock);
@@ -315,12 +316,13 @@ static bool is_finished(struct serve *serve) {
     return finished;
 }
 
-/* Waits for the descriptors, and then reads, writes or collects. `blocked`: lines wait that can't be taken yet. */
+/* Waits for the descriptors, and then reads, writes or collects. `blocked`: some lines can't be taken yet. */
 static void wait_and_do(struct serve *serve, bool blocked) {
     bool read = !serve->ended && !blocked;
     bool write = serve->out.len > 0 && !serve->lost;
     struct fm_waited waited[] = {
-        {.fd = read || !serve->hung_up ? serve->given->in : -1, .input = read}, /* else only to notice its end */
+        /* without `read`: only to notice the end of the input */
+        {.fd = read || !serve->hung_up ? serve->given->in : -1, .input = read},
         {.fd = serve->out.len < HELD_MAX ? serve->wake[0] : -1, .input = true},
         {.fd = write ? serve->given->out : -1, .room = true},
         {.fd = serve->ended ? -1 : serve->given->end_fd, .input = true},
@@ -341,7 +343,7 @@ static void wait_and_do(struct serve *serve, bool blocked) {
     if (waited[3].ready) {
         end_input(serve, 0);
     }
-    if (serve->lost || serve->out.failed) { /* failed: out of memory; ending tells the client */
+    if (serve->lost || serve->out.failed) { /* failed: out of memory; the client notices the end */
         serve->lost = true;
         fm_buf_reset(&serve->out);
         end_input(serve, 0);

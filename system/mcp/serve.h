@@ -1,4 +1,4 @@
-/* The server on two descriptors, one for input and one for output. */
+/* Runs the server on two descriptors, one for input and one for output. */
 #ifndef SY_MCP_SERVE_H
 #define SY_MCP_SERVE_H
 
@@ -17,9 +17,9 @@ struct sy_serve {
 };
 
 /*
- * Serves until the input ends. Requests that were read by then are still answered, if they are ready within a second.
- * Blocks. Call it once, on the first thread; SIGPIPE is ignored from then on. False in `*clean`: work on the desktop
- * did not end in time, and this process should end by _exit. Returns an exit status.
+ * Serves until the input ends. Requests that were read before the end are still answered, if the answers are ready
+ * within a second. Blocks. Call it once, on the first thread; SIGPIPE is ignored from then on. `*clean` false: work on
+ * the desktop did not end in time, and the caller should end the process by _exit. Returns an exit status.
  */
 int sy_serve(const struct sy_serve *serve, bool *clean);
 

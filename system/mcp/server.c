@@ -1,6 +1,7 @@
 /*
- * The protocol's rules for one client. The era of a message is that of the version in its _meta, or else the one that
- * `initialize` has set. Both kinds of messages may come on the same connection.
+ * Implements the protocol's rules for one client. The version in a message's _meta decides the message's era. Without
+ * such a version, the message has the era that `initialize` has set. Both kinds of messages may come on the same
+ * connection.
  */
 #include "mcp/server.h"
 #include "protocol/json_check.h"
@@ -15,9 +16,9 @@
 #define BATCH_BYTES  (64u << 20) /* bytes of the answers of a batch; further answers become errors */
 #define FAULTS_BYTES (1u << 20)  /* room for these errors */
 
-/* The answers to an array of messages: they are sent together, when the last one is there. */
+/* The answers to an array of messages. They are sent together, as soon as the last answer is ready. */
 struct sy_batch {
-    struct fm_buf answers; /* with a comma before each */
+    struct fm_buf answers; /* each answer, with a comma before it */
     size_t open;           /* requests without an answer, plus 1 until all messages were read */
 };
 
@@ -137,7 +138,7 @@ void sy_server_end(struct sy_server *server) {
     server->listener_count = 0;
 }
 
-/* ---- which era a request is of ---- */
+/* ---- the era of a request ---- */
 
 static bool is_log_level(struct json_object *value) {
     static const char *const levels[] = {"debug", "info",     "notice", "warning",
@@ -166,7 +167,7 @@ static bool fail_version(const char *requested, struct sy_fault *fault) {
     return false;
 }
 
-/* Reads the _meta of a request that has its version there. */
+/* Reads the _meta of a request whose _meta has the version. */
 static bool read_modern(struct sy_request *request, struct json_object *version, struct sy_fault *fault) {
     struct json_object *abilities = json_object_object_get(request->meta, SY_META "clientCapabilities");
     struct json_object *info = json_object_object_get(request->meta, SY_META "clientInfo");

@@ -1,7 +1,7 @@
 /*
- * One client of the server: lines come in, lines go out. Requests about the desktop are handed over as jobs, whose
- * answers come back; all others are answered at once. No I/O, no threads, no desktop; one thread at a time. Each
- * request gets exactly one answer; a request that the client has cancelled gets none.
+ * Serves one client: reads and writes lines. Requests about the desktop are handed over as jobs, whose answers come
+ * back. All other requests are answered at once. No I/O, no threads, no desktop; one thread at a time. Each request
+ * gets exactly one answer; a request that the client has cancelled gets none.
  */
 #ifndef SY_MCP_SERVER_H
 #define SY_MCP_SERVER_H
@@ -38,7 +38,7 @@ struct sy_job {
     struct fm_rpc_id id;
     enum sy_era era;
     struct sy_batch *batch; /* the server's */
-    bool dropped;           /* the client has cancelled it: its lines and its answer are thrown away */
+    bool dropped;           /* the client has cancelled the request: the job's lines and its answer are dropped */
     struct fm_buf told;     /* lines that are sent before its answer */
     struct fm_buf answer;   /* one line */
     size_t len;
@@ -50,7 +50,7 @@ struct sy_server {
     struct fm_buf *out; /* takes whole lines */
     /* Takes the job. The receiver owns it until it calls sy_server_done. */
     void (*hand_over)(void *context, struct sy_job *job);
-    /* The job need not go on. If it has not begun, it may be given to sy_server_done at once. */
+    /* Reports that the job may stop. A job that has not begun may be given to sy_server_done at once. */
     void (*cancel)(void *context, struct sy_job *job);
     void *context;
 
@@ -73,7 +73,7 @@ void sy_server_long_line(struct sy_server *server);
 /* Sends lines about a job that still runs. */
 void sy_server_tell(struct sy_server *server, const struct sy_job *job, const struct fm_buf *lines);
 
-/* Sends the job's lines and its answer, and frees it. */
+/* Sends the job's lines and its answer, and frees the job. */
 void sy_server_done(struct sy_server *server, struct sy_job *job);
 
 /* The input has ended: ends the subscriptions. Jobs go on. */

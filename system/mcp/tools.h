@@ -5,8 +5,8 @@
 #include "mcp/caller.h"
 
 /*
- * A tool that is no command. `call` writes its result as one JSON object with a member "ok", and returns that member.
- * To add one: a row in tools.c, and one in output.c.
+ * A tool that is no command. `call` writes the tool's result as one JSON object with a member "ok", and returns the
+ * value of "ok". To add a tool, write a row in tools.c and a row in output.c.
  */
 struct sy_tool {
     const char *name;
@@ -22,20 +22,21 @@ struct sy_tool {
 
 struct sy_command;
 
-/* The JSON Schema of a command's parameters, and of a whole request. */
+/* Write the JSON Schema of a command's parameters, and of a whole request. */
 void sy_write_input_schema(const struct sy_command *command, struct fm_json_writer *w);
 void sy_write_envelope_schema(const struct sy_policy *policy, struct fm_json_writer *w);
 
 /* ---- matching.c: from words to a request ---- */
 
-/* The schema of match's parameters, and a call of match: its result is a request, or a question for the user. */
+/* Write the schema of match's parameters, and the result of a call of match: a request, or a question for the user. */
 void sy_write_match_schema(const struct sy_policy *policy, struct fm_json_writer *w);
 bool sy_call_match(struct sy_caller *caller, const struct sy_request *request, struct json_object *args,
                    struct fm_json_writer *w);
 
 /* ---- running.c: commands ---- */
 
-/* Runs a command, or a whole request, and writes {"ok": ..., with the results or "error": {...}}. Returns "ok". */
+/* Run a command, or a whole request, and write {"ok": ..., with the results or "error": {...}}. Return the value of
+ * "ok". */
 bool sy_call_command(struct sy_caller *caller, const struct sy_request *request, const char *type,
                      struct json_object *args, struct fm_json_writer *w);
 bool sy_call_envelope(struct sy_caller *caller, const struct sy_request *request, struct json_object *args,

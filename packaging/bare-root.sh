@@ -2,11 +2,11 @@
 # Shows that the commands work from nothing: makes a bare Debian 12 root with debootstrap (no compiler, no Node), clones this
 # repository's last commit into it, and runs there packaging/run.sh, packaging/run.sh again without a network, the rest of
 # README's first hour (tests/js/first-hour.test.mjs), packaging/run-gateway.sh until its page answers, packaging/run-system.sh,
-# and packaging/test.sh. The place is a hard one: the clone is in root's home, which no other user may enter, the root is no mount
-# point, and it has neither /sys nor /etc/hosts.
-# With --container it is what Docker gives by default instead (packaging/container.py). What the host's network needs
-# (mirror, proxies, certificates, registries) is taken over from the host. Needs root, debootstrap and a network; takes about
-# 2 GB of disk. With --deb the root gets the Debian packages of build/deb and the model of build/models instead of a clone.
+# and packaging/test.sh. The conditions are hard: the clone is in root's home, which no other user may enter. The root is not a
+# mount point, and has neither /sys nor /etc/hosts. With --container the conditions are Docker's defaults instead
+# (packaging/container.py). The settings for the network (mirror, proxies, certificates, registries) are copied from the host.
+# Needs root, debootstrap and a network; takes about 2 GB of disk. With --deb the root gets the Debian packages of build/deb and
+# the model of build/models instead of a clone.
 #
 # usage: sh packaging/bare-root.sh [--root DIR] [--keep] [--fast] [--no-tests] [--container]
 #                                    [--gateway | --system | --deb]
@@ -23,10 +23,11 @@
 set -eu
 
 PROMPT='Why is the sky blue?'
-# What the first run may print beside the answer.
+# The lines that the first run may print besides the answer.
 FIRST_LINES='fm-proxy: (installing with apt: .*|downloading .* \([0-9]+ MB\)|building \(text\)|\[[0-9]+/[0-9]+\] after [0-9:]+'
 FIRST_LINES="$FIRST_LINES|installing the npm packages of js-shim|compiling js-shim)"
-# The gateway ends with the namespace of this command. Its link leads to the page; the browser for its tool is there.
+# The gateway ends with the namespace of this command. Checks that its link leads to the page, and that the browser for its tool
+# exists.
 GATEWAY='set -e
   export PROJ_JARVIS_PORT=0
   link=$(sh packaging/run-gateway.sh --background)
@@ -38,7 +39,7 @@ assert b"<jarvis-app" in page, page
 print(len(page), "bytes of the page;", urllib.request.urlopen(sys.argv[1] + "health").read().decode())
 END
   chromium --version'
-# The configuration that it prints starts a server that answers.
+# Checks that the printed configuration starts a server that answers.
 SYSTEM='set -e
   sh packaging/run-system.sh >/tmp/configuration
   cat /tmp/configuration
@@ -93,7 +94,7 @@ DEB_USE='set -eu
   echo "fm-system: $told" | head -c 200
   echo
   case $told in *\"serverInfo\"*) ;; *) exit 1 ;; esac'
-# Files that apt and dpkg keep of every removed package are not looked at.
+# Tests the Debian packages. Files that apt and dpkg keep for every removed package are ignored.
 # shellcheck disable=SC2016
 DEB='set -eu
   files() {
@@ -174,7 +175,7 @@ read_options() {
   done
 }
 
-# Mounts live in the mount namespace of the command that needs them (see inside), so none can be left over here.
+# Each mount is in the mount namespace of its command (see inside), so no mount can remain here.
 clean_up() {
   if [ -n "$keep" ]; then
     say "left behind: $root"
@@ -211,7 +212,7 @@ take_over_network() {
   cp -L /etc/resolv.conf "$root/etc/"
   [ -z "$container" ] || printf '%s\n' '127.0.0.1 localhost' '::1 localhost ip6-localhost ip6-loopback' >"$root/etc/hosts"
   apt-config dump | grep -iE '^Acquire::(http|https|ftp|retries)' >"$root/etc/apt/apt.conf.d/99host" || :
-  # A Debian installation has the security updates among its sources, debootstrap's minimum does not.
+  # A Debian installation has the security updates among its sources. debootstrap's minimum lacks them.
   echo "deb $(mirror | sed 's,/*$,-security,') $SUITE-security main" >"$root/etc/apt/sources.list.d/security.list"
   mkdir -p "$root/host"
   pass HOME /root
@@ -226,7 +227,8 @@ take_over_network() {
   printf '%s\n' 'cd /root/fm-proxy' 'exec "$@"' >>"$root/host/enter"
 }
 
-# pass NAME VALUE: for the environment inside. A file that VALUE names is taken along; a folder is not there, so it is left out.
+# pass NAME VALUE: sets a variable inside the root. A file that VALUE names is copied. A variable that names a folder is left out,
+# because the folder does not exist there.
 pass() {
   value=$2
   if [ -f "$value" ]; then
@@ -321,7 +323,7 @@ step() {
   [ "$status" = 0 ] || die "$step_text failed with status $status"
 }
 
-# inside COMMAND...: in the root, with namespaces of its own for mounts and processes: both end with the command.
+# inside COMMAND...: runs a command in the root, in new namespaces for mounts and processes. Both end with the command.
 inside() { in_root '' "$@"; }
 
 offline() { in_root --net "$@"; }

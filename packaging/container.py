@@ -1,5 +1,5 @@
 """
-Runs a command in a folder as a container of Docker's defaults would: the folder is the root and a mount point of its own,
+Runs a command in a folder like a container with Docker's defaults: the folder is the root and a separate mount point,
 /sys and /proc/sys are read-only, /dev has the usual devices alone, and root lacks most capabilities and the system calls for
 namespaces, mounts, keys and io_uring. bare-root.sh --container starts it, as root, in namespaces for mounts and processes.
 
@@ -63,7 +63,7 @@ def seccomp():
         return line(0x06, 0x00050000 | error)
 
     number, first = 0, 16
-    code = load(number) + line(0x15, CLONE3, 0, 1) + fail(ENOSYS)  # its flags are in memory, so glibc has to use clone
+    code = load(number) + line(0x15, CLONE3, 0, 1) + fail(ENOSYS)  # the filter can't read its flags, so glibc must use clone
     for denied in DENIED:
         code += line(0x15, denied, 0, 1) + fail(EPERM)
     code += line(0x15, CLONE, 0, 3) + load(first) + line(0x45, NAMESPACES, 0, 1) + fail(EPERM)
@@ -80,7 +80,7 @@ def main():
     with open("/proc/sys/kernel/cap_last_cap", "rb") as file:
         capabilities = range(int(file.read()) + 1)
     fill(sys.argv[1])
-    call(LIBC.syscall(PIVOT_ROOT, b".", b"."))  # the old root is on top of the new one then
+    call(LIBC.syscall(PIVOT_ROOT, b".", b"."))  # now the old root covers the new one
     call(LIBC.umount2(b".", 2))  # MNT_DETACH
     os.chdir("/")
     seccomp()

@@ -1,6 +1,6 @@
-# What the scripts of this folder share. Sourced, never run: `. "$(dirname -- "$0")/lib.sh"`. It changes to the root of the
-# checkout, so every path below is relative to it. All that it prints goes to stderr. A script of another folder sets
-# FM_ROOT before.
+# Functions that the scripts of this folder share. This file is sourced, not run: `. "$(dirname -- "$0")/lib.sh"`. It changes to
+# the root of the checkout, so all paths below are relative to that root. All its output goes to stderr. A script of another
+# folder must set FM_ROOT first.
 # shellcheck shell=sh
 
 ROOT=${FM_ROOT:-$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)}
@@ -46,8 +46,8 @@ use_node() {
   [ ! -x "$DEPS/node/bin/node" ] || PATH=$ROOT/$DEPS/node/bin:$PATH
 }
 
-# configure PRESET DIR: runs cmake where it has not run yet, the presets have changed or the checkout was moved. Changes of
-# the CMake files themselves are ninja's business.
+# configure PRESET DIR: runs cmake if it has not run yet, the presets have changed or the checkout was moved. ninja handles
+# changes of the CMake files themselves.
 configure() {
   ! configured "$@" || return 0
   mkdir -p "$2"
@@ -78,7 +78,7 @@ build_native() {
     logged "the build ($native_preset)" watched cmake --build "$native_dir" --target "${@:-all}" 8>&2
 }
 
-# watched COMMAND...: runs a command of ninja's whose output is in the log, and shows its progress on descriptor 8.
+# watched COMMAND...: runs a command that writes ninja's output to the log, and shows its progress on descriptor 8.
 watched() {
   watch_ninja >/dev/null 2>&8 8>&- 9>&- &
   watch=$!
@@ -89,7 +89,8 @@ watched() {
   return "$watched_status"
 }
 
-# A line that changes on a terminal, else one every 20 s. It ends with the script, which a signal may end without it.
+# Shows the progress: on a terminal in one line that changes, else in a new line every 20 s. It ends when the script has ended,
+# because a signal may end the script alone.
 watch_ninja() {
   watch_begun=$(date +%s)
   watch_told=0
@@ -105,13 +106,14 @@ watch_ninja() {
   done
 }
 
-# How far the ninja of the log is. A step may be a ninja of its own, with fewer steps.
+# The progress of ninja by its log. A step may run another ninja, which has fewer steps.
 last_step() {
   awk -F '[][/]' -v steps=building '/^\[[0-9]+\/[0-9]+\] / && $3 + 0 >= most { most = $3 + 0; steps = "[" $2 "/" $3 "]" }
     END { print steps }' "$LOG"
 }
 
-# The thread sanitizer of older compilers can't start where the kernel randomizes addresses by more than 28 bits.
+# Runs a command with fixed addresses if necessary. The thread sanitizer of older compilers can't start if the kernel randomizes
+# addresses by more than 28 bits.
 without_aslr() {
   if [ "$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null || echo 0)" -gt 28 ] && setarch -R true 2>/dev/null; then
     setarch -R "$@"
@@ -120,7 +122,7 @@ without_aslr() {
   fi
 }
 
-# install_js DIR: npm ci there, unless it has been done with the lock file that is there now.
+# install_js DIR: runs npm ci in DIR, unless it was done with the present lock file.
 install_js() {
   ! cmp -s "$1/package-lock.json" "$1/node_modules/.fm-installed" || return 0
   say "installing the npm packages of $1"
@@ -191,7 +193,7 @@ pin() {
   die "packaging/pins has no line $1"
 }
 
-# verify PATH: against the pin that was read last. A wrong file is never used and never kept.
+# verify PATH: checks a file against the pin that was read last. A wrong file is never used and never kept.
 verify() {
   actual_bytes=$(wc -c <"$1")
   actual=$(sha256sum "$1")

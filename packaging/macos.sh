@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the helper and the engines for macOS 14 on Apple silicon, on Debian 12, and checks the programs. It installs
-# what this needs. They land in build/macos/bin, the npm package's app in build/macos/app. Nothing here can run them.
+# Builds the helper and the engines for macOS 14 on Apple silicon, on Debian 12, and checks the programs. It installs the tools
+# for that. The programs go to build/macos/bin, the npm package's app to build/macos/app. They can't be run on this machine.
 #
 # usage: sh packaging/macos.sh [--link]
 #   --link  only fm-proxy and fm-engine-apple, without structured output, in build/macos-link/bin: what needs no Rust
@@ -40,7 +40,7 @@ build_app() {
   check_library
   sh packaging/setup.sh --macos --no-build
   use_node
-  # These programs describe what those for macOS can do.
+  # Builds the engines for this machine too: they write the descriptions of the engines for macOS.
   build_native default build fm-engine-apple fm-engine-fake fm-engine-llama fm-engine-remote
   sh packaging/static-deps.sh macos
   build_native macos build/macos
@@ -50,7 +50,7 @@ build_app() {
   node packaging/npm/macho.mjs build/macos/bin/fm-engine-fake "$APP/fm-proxy.app"
 }
 
-# Checked before the build, which takes half an hour.
+# Checks this before the build, which takes half an hour.
 check_library() {
   if [ -z "$library" ]; then
     say "the app gets no library of Apple's, so its own model won't answer (FM_APPLE_LIBRARY; docs/apple.md)"

@@ -52,7 +52,7 @@ def crates():
 
 
 def components():
-    """What the notices are about: (title, licence as its authors call it, folder of its texts)."""
+    """The components of the notices: (title, licence as its authors name it, folder of its texts)."""
     package, version = pinned("llama-src")
     rows = [(f"llama.cpp and ggml, as in {package} {version}", "MIT", DEPS / "llama" / "src"),
             (f"JSON for Modern C++, in llama.cpp of {package} {version}", "MIT", DEPS / "llama" / "src" / "licenses"),

@@ -25,11 +25,11 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 IMAGE = os.path.join(ROOT, "docs", "recording.svg")
 
-COLUMNS, ROWS = 84, 14  # what does not fit into the rows is left out; the last row then fades
+COLUMNS, ROWS = 84, 14  # further rows are left out; then the last row fades
 FONT, LINE, MARGIN = 14, 21, 20  # pixels
 CHARACTER = 0.602 * FONT  # the widest of the usual fonts
 PAUSE = 0.8  # seconds before the output begins, to read the command
-FRAME = 0.05  # seconds: output that is closer together appears at once
+FRAME = 0.05  # seconds: pieces of output closer than this appear together
 GAP_MAX = 0.1  # seconds: a longer pause is shortened to this, since the machine may be busy
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 
@@ -51,7 +51,7 @@ STYLE = """
 
 
 def record(command):
-    """Runs the command; its exit status, and a list of (seconds since the start, text)."""
+    """Runs the command. Returns its exit status, and its output as a list of (seconds since the start, text)."""
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     begun = time.monotonic()
@@ -61,7 +61,7 @@ def record(command):
     while True:
         try:
             data = os.read(ours, 65536)
-        except OSError:  # Linux reports the end of a terminal so
+        except OSError:  # Linux reports the end of a terminal as an error
             data = b""
         if not data:
             break
@@ -71,7 +71,7 @@ def record(command):
 
 
 def characters(pieces):
-    """A list of (character, seconds), without what only steers a terminal."""
+    """Converts the output to a list of (character, seconds), without control sequences for terminals."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     timed = [(c, at) for at, data in pieces for c in decoder.decode(data)]
     text = "".join(c for c, _ in timed)
@@ -80,7 +80,7 @@ def characters(pieces):
 
 
 def wrap(chars):
-    """Rows of (character, seconds), broken between words."""
+    """Breaks the characters into rows of (character, seconds), between words."""
     rows = [[]]
     for c, at in chars:
         if c == "\n":
@@ -107,7 +107,7 @@ def shorten(chars):
 
 
 def spans(row):
-    """The row's characters, those of one moment together."""
+    """Writes a row as SVG. Characters of the same moment share one element."""
     groups = []
     for c, at in row:
         frame = round(at / FRAME)

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Builds the packages and the extension of the last commit twice, in two fresh clones, and compares them byte by byte. The two
-# builds have paths of different lengths, other time zones, languages and permissions of new files. What differs is listed, and
-# the exit status is 1 then. Each build takes as long as a first `sh packaging/setup.sh` without the downloads, which
-# this checkout has. The clones, 2 GB, are in build/reproduce, and are removed before the next run.
+# builds have paths of different lengths, other time zones, languages and permissions of new files. Differences are listed, and
+# then the exit status is 1. Each build takes as long as a first `sh packaging/setup.sh` without the downloads, which are taken
+# from this checkout. The clones, 2 GB, are in build/reproduce, and are removed before the next run.
 #
 # usage: sh packaging/reproduce.sh [--arm64] [--windows] [--macos]
 #   --arm64, --windows, --macos  also the packages of that platform; packaging/README.md says what that needs
@@ -12,7 +12,7 @@ set -eu
 PLACE=$ROOT/build/reproduce
 FIRST=$PLACE/one
 SECOND=$PLACE/another-one-with-a-longer-name
-# What is built, and what only tests need.
+# The files to build, and those that only tests need.
 NOT_COPIED='common mtmd static rust/target rust/patched llmock mcp-1 mcp-2 agents routers schema-suite vulkan zig/cache'
 
 main() {
@@ -40,7 +40,7 @@ main() {
   exit "$status"
 }
 
-# build_one FOLDER UMASK: in a separate process, because setup.sh and the others lock the checkout that they are in.
+# build_one FOLDER UMASK: builds in a separate process, because setup.sh and the other scripts lock their checkout.
 build_one() (
   say "building in $1"
   git clone --quiet --no-checkout "file://$ROOT" "$1"

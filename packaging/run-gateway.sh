@@ -1,7 +1,7 @@
 #!/bin/sh
-# Starts the assistant on this machine (fm-gateway), prints a link that logs a browser in, and opens it where there is a
-# desktop. The first run installs, downloads and builds what is missing (packaging/setup.sh --gateway); later ones start at
-# once. If a gateway of this user runs already, it only makes a new link.
+# Starts the assistant on this machine (fm-gateway), prints a link that logs a browser in, and opens it where there is a desktop.
+# The first run installs, downloads and builds what is missing (packaging/setup.sh --gateway); later ones start at once. If a
+# gateway of this user already runs, the script only makes a new link.
 #
 # usage: sh packaging/run-gateway.sh [--background | --install-service] [--folder FOLDER] [--no-open] [-- OPTION...]
 set -eu
@@ -74,7 +74,7 @@ main() {
   esac
 }
 
-# A user's own agent is never touched.
+# Never changes an agent that the user made.
 make_folder() {
   mkdir -p "$folder"
   [ -e "$folder/workspace" ] || cp -R gateway/workspace "$folder/workspace"
@@ -107,7 +107,7 @@ run_behind() {
   say "it runs as process $child, with its log in $log. To end it: kill $child"
 }
 
-# start OPTION...: with `detach=nohup` it does not end with the terminal.
+# start OPTION...: starts the gateway. With `detach=nohup`, it goes on when the terminal closes.
 start() {
   (
     cd "$folder"
@@ -116,7 +116,7 @@ start() {
   child=$!
 }
 
-# If the gateway ends before it listens, ends with its status. The gateway has printed the reason.
+# Waits until the gateway listens. If it ends before that, this script ends with its status. The gateway has printed the reason.
 wait_until_up() {
   until link=$("$BIN/fm-gateway" --link 2>/dev/null); do
     kill -0 "$child" 2>/dev/null || {
@@ -156,7 +156,7 @@ install_service() {
   say "to stop it: systemctl --user disable --now fm-gateway"
 }
 
-# quoted PATH: for a command of a unit file, within double quotes, and for the sed that writes it.
+# quoted PATH: escapes a path for double quotes in a command of a unit file, and for the sed command that writes the file.
 quoted() { for_sed "$(printf '%s' "$1" | sed -e 's/\$/$$/g' -e 's/[\\"]/\\&/g')"; }
 
 for_sed() {

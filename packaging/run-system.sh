@@ -1,7 +1,6 @@
 #!/bin/sh
-# fm-system in one step: sets it up (packaging/setup.sh --system), shows which parts of this desktop work, and prints
-# the configuration that starts it from an MCP client. With words it does what they say instead, with the local model's
-# help.
+# fm-system in one step: sets it up (packaging/setup.sh --system), shows which parts of this desktop work, and prints the
+# configuration that starts it from an MCP client. With WORDS it carries out this request instead, with the local model's help.
 #
 # usage: sh packaging/run-system.sh [WORDS...]
 set -eu
@@ -31,7 +30,7 @@ sh "$(dirname -- "$0")/setup.sh" --system
 . "$(dirname -- "$0")/lib.sh"
 PROGRAM=$ROOT/build/bin/fm-system
 
-# As a string in JSON. A path with a control character, such as a line break, is refused.
+# Writes a path as a JSON string. A path with a control character, such as a line break, is refused.
 json_string() {
   case $1 in
     *[[:cntrl:]]*) die "a path has a control character: $1" ;;
@@ -39,7 +38,7 @@ json_string() {
   printf '"%s"' "$(printf '%s' "$1" | sed 's/[\\"]/\\&/g')"
 }
 
-# The desktop's variables that fm-system needs: clients made with MCP's SDKs pass on little more than HOME and PATH.
+# The desktop's variables that fm-system needs. Clients that use MCP's SDKs pass on little more than HOME and PATH.
 print_env() {
   separator=
   for name in DISPLAY WAYLAND_DISPLAY XAUTHORITY XDG_RUNTIME_DIR; do

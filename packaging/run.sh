@@ -1,7 +1,7 @@
 #!/bin/sh
-# Asks the local model and streams its answer to stdout, through the npm package. The first run installs, downloads and
-# builds what is missing for that (packaging/setup.sh --text); later runs start at once and need no network. If the
-# reader of the answer closes its end, as with `| head`, it ends with status 141 and prints nothing.
+# Asks the local model and streams its answer to stdout, through the npm package. The first run installs, downloads and builds
+# what is missing for that (packaging/setup.sh --text); later runs start at once and need no network. If the reader of the answer
+# closes its end, as `| head` does, the script ends with status 141 and prints no error.
 #
 # usage: sh packaging/run.sh [--model PATH] PROMPT
 set -eu

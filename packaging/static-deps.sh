@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds json-c and SQLite as static libraries for another system than this one: from the sources in packaging/pins, by the
-# tools that cmake/TARGET.cmake names. They land in build/deps/static/TARGET. Does nothing if that is done already.
+# Builds json-c and SQLite as static libraries for another system than this one, from the sources in packaging/pins, by the tools
+# that cmake/TARGET.cmake names. The libraries go to build/deps/static/TARGET. It does nothing if they are built already.
 #
 # usage: sh packaging/static-deps.sh TARGET
 set -eu
@@ -23,7 +23,7 @@ main() {
   say "building json-c and SQLite for $TARGET"
   get json-c-src
   get sqlite-src
-  # Both at once: one mostly runs small checks of the compiler, the other compiles one file.
+  # Builds both at once: one build mostly runs small checks of the compiler, the other compiles one file.
   (LOG=$LOG-json-c && build json-c "$TMP/json-c-src" -DBUILD_TESTING=OFF -DBUILD_APPS=OFF -DDISABLE_WERROR=ON) &
   json_c=$!
   build sqlite "$ROOT/cmake/static" "-DFM_SQLITE=$TMP/sqlite-src/deps/sqlite3"
@@ -31,14 +31,14 @@ main() {
   wanted >"$PREFIX/.made"
 }
 
-# What a finished build was made of.
+# The inputs of a finished build.
 wanted() {
   printf '%s\n' "$ROOT"
   grep -E '^(json-c|sqlite)-src ' packaging/pins
   cat "$TOOLCHAIN" cmake/static/CMakeLists.txt
 }
 
-# get NAME: the unpacked archive of its line in packaging/pins, in $TMP/NAME.
+# get NAME: unpacks the archive of this line in packaging/pins into $TMP/NAME.
 get() {
   pin "$1"
   mkdir "$TMP/$1"
@@ -54,7 +54,7 @@ get_npm() {
     --pack-destination "$TMP"
 }
 
-# The source packages of this system's own sources of apt, with lists of their own.
+# Downloads source packages from this system's apt sources, with separate package lists.
 get_apt() {
   mkdir -p "$TMP/apt/parts" "$TMP/apt/lists/partial"
   for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do

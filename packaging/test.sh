@@ -1,8 +1,9 @@
 #!/bin/sh
-# Sets the checkout up (packaging/setup.sh) and runs every test: the style check, ctest and node --test on the release build,
-# builds by clang and, of what needs no Rust, for macOS, then ctest under the address and thread sanitizers (tests/README.md:
-# what runs where). A part that fails doesn't keep the others from running. At the end come the time of each part and the
-# slowest tests. The last line is always the totals, "N passed, N failed"; the exit status is 1 if anything failed.
+# Sets the checkout up (packaging/setup.sh) and runs every test: the style check, ctest and node --test on the release build, a
+# build by clang, a build for macOS of the parts that need no Rust, then ctest under the address and thread sanitizers
+# (tests/README.md lists what runs where). A part that fails doesn't keep the others from running. At the end it prints the time
+# of each part and the slowest tests. The last line is always the totals, "N passed, N failed"; the exit status is 1 if anything
+# failed.
 #
 # usage: sh packaging/test.sh [--fast]
 #   --fast  without the sanitizers, the builds by clang and for macOS, and the longest tests (it prints their names)
@@ -20,7 +21,7 @@ passed=0
 failed=0
 skipped=0
 HANGS_MS=900000 # a file of node --test that is still there then hangs; ctest's figure is in tests/CMakeLists.txt
-# What --fast leaves out of node --test; of ctest it leaves out what has the label "long".
+# The tests of node --test that --fast leaves out. Of ctest it leaves out the tests with the label "long".
 LONG_NODE_TESTS='repeat schema-suite openai-sampling openai-structured openai-tools package install rehearse first-hour'
 begun=$(date +%s)
 
@@ -62,7 +63,7 @@ sanitizers() {
   fi
 }
 
-# Tries a program that does nothing: if that can't start, the whole part would fail, for a reason outside of this code.
+# Tries a program that does nothing. If it can't start, the whole part would fail, for a reason outside of this code.
 tsan_starts() {
   echo 'int main(void) { return 0; }' | gcc -fsanitize=thread -x c -o "$RESULTS/tsan" - || return 0 # the build says why
   without_aslr "$RESULTS/tsan" 2>/dev/null
@@ -80,7 +81,7 @@ part() {
   return "$part_status"
 }
 
-# clock SECONDS: as minutes and seconds.
+# clock SECONDS: prints the time as minutes and seconds.
 clock() { printf '%d:%02d' $(($1 / 60)) $(($1 % 60)); }
 
 count() {
@@ -103,7 +104,7 @@ run_style() {
   fi
 }
 
-# The other builds use gcc, which warns of other things.
+# Builds with clang. The other builds use gcc, which gives other warnings.
 run_clang() {
   if build_locked clang build/clang; then
     count 1 0 0
@@ -125,7 +126,7 @@ run_macos() {
   fi
 }
 
-# run_ctest PRESET FOLDER OPTION...
+# run_ctest PRESET FOLDER OPTION...: runs ctest, and counts the results.
 run_ctest() {
   preset=$1
   build_locked "$1" "$2" || {
@@ -167,15 +168,15 @@ junit_totals() {
 
 run_node() {
   run_files "node --test" build_js js-shim "$RESULTS/node.tap" node_tests || return 0
-  # The table is of all clients' tests.
+  # The table needs the tests of all clients.
   [ -n "$fast" ] || node tests/js/conformance.mjs --check "$RESULTS/node.tap" ||
     count_broken "the table of docs/conformance.md"
 }
 
-# The page of fm-gateway, on a stand-in of it, in Chromium. With --fast without the looks at every state in every width.
+# Tests the page of fm-gateway in Chromium, on a fake gateway. --fast leaves out the tests of all states in all widths.
 run_ui() { run_files "node --test, the gateway's page" build_ui gateway/ui "$RESULTS/ui.tap" ui_tests || return 0; }
 
-# Clients of the Model Context Protocol, on fm-system.
+# Tests fm-system with clients of the Model Context Protocol.
 run_mcp() { run_files "node --test, MCP clients" build_mcp fm-system "$RESULTS/mcp.tap" mcp_tests || return 0; }
 
 build_mcp() { [ -x build/bin/fm-system ] && install_js tests/system/clients; }
@@ -200,7 +201,8 @@ run_files() {
   return 0
 }
 
-# By itself Node runs one file fewer at once than there are processors; most files wait. Before 20.11 it has no such options.
+# By default Node runs fewer files at once than there are processors, but most files only wait. Before 20.11 it has no such
+# options.
 find_node_options() {
   options="--test-timeout=$HANGS_MS --test-concurrency=$(($(nproc) + 1))"
   # shellcheck disable=SC2086 # two words, or none
@@ -253,7 +255,7 @@ junit_seconds() {
   sed -n 's/^[ \t]*<testcase name="\([^"]*\)".* time="\([0-9.]*\)".*/\2 \1/p' "$1"
 }
 
-# The same for the tests in a TAP file that are not inside another test.
+# The same for the top-level tests in a TAP file.
 tap_seconds() {
   awk '/^(not )?ok [0-9]+ - / { sub(/^(not )?ok [0-9]+ - /, ""); name = $0 }
     /^  duration_ms: / && name != "" { printf "%.2f %s\n", $2 / 1000, name; name = "" }' "$1"

@@ -1,7 +1,6 @@
 #!/bin/sh
-# Builds the programs for Windows on x86_64, on Debian 12, and tests them under wine. It installs what this needs. The
-# programs and llama.cpp's libraries, which are built too, land in build/windows/bin. The first time takes half an hour
-# on two processors.
+# Builds the programs for Windows on x86_64, on Debian 12, and tests them under wine. It installs the tools for that. The programs
+# and llama.cpp's libraries, which are also built, go to build/windows/bin. The first build takes half an hour on two processors.
 #
 # usage: sh packaging/windows.sh [--no-tests]
 set -eu

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Asks a language model: OpenAI's, or one on this machine. Only the lines of `--local` know fm-proxy.
+// Asks a language model: OpenAI's, or one on this machine. Only the code for `--local` uses fm-proxy.
 import { parseArgs } from "node:util";
 import OpenAI from "openai";
 
@@ -12,7 +12,7 @@ if (input === "") end(64, "usage: ask [--local] [--model NAME] QUESTION");
 const local = values.local ? await startLocal() : null;
 const stop = new AbortController();
 process.once("SIGINT", () => stop.abort());
-process.stdout.on("error", () => stop.abort()); // nobody reads any more
+process.stdout.on("error", () => stop.abort()); // nobody reads the answer any more
 try {
   const openai = new OpenAI(local === null ? {} : { apiKey: "local", baseURL: "http://fm-proxy/v1", fetch: local.fetch });
   const stream = await openai.responses.create({ model: values.model, input, stream: true }, { signal: stop.signal });
@@ -26,7 +26,7 @@ try {
   await local?.close();
 }
 
-/** The model on this machine. The alias `*` stands for every other name, so that `--model` of the cloud does no harm. */
+/** The model on this machine. The alias `*` stands for every other name, so a `--model` that names a cloud model does no harm. */
 async function startLocal() {
   const { createClient } = await import("fm-proxy");
   const client = createClient({ aliases: { "*": "default" } });

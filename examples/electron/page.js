@@ -1,4 +1,4 @@
-// The page. Without a model the feature is absent, and the page says why.
+// The page. Without a model the page does not offer the feature, and says why.
 const { model } = window;
 const form = document.querySelector("form");
 const state = document.querySelector("[role=status]");

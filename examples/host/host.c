@@ -70,7 +70,7 @@ static enum fm_code send_prompt(struct fm_client *client, const char *prompt, st
     return code;
 }
 
-/* One round of the host's own loop: poll() with the descriptors of the client; a real host has others beside. */
+/* One round of the host's own loop: poll() with the descriptors of the client; a real host has more descriptors. */
 static void loop_once(struct fm_client *client) {
     struct fm_waited wanted[FM_WAITED_MAX];
     struct pollfd fds[FM_WAITED_MAX];
@@ -101,7 +101,7 @@ int main(int argc, char **argv) {
     }
     while (!answer.settled) {
         if (interrupted) {
-            fm_client_cancel(client, id); /* the second time it does nothing */
+            fm_client_cancel(client, id); /* a second cancel does nothing */
         }
         loop_once(client);
     }

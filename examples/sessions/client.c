@@ -35,7 +35,10 @@ static FILE *start(char *argv[]) {
 
 #define ASK(gateway, ...) ask(gateway, (const char *[]){__VA_ARGS__, NULL})
 
-/* Sends a request of these names and strings, and waits for its answer. The caller puts it (json_object_put). */
+/*
+ * Sends a request made from these names and strings, and waits for its answer. The caller puts the answer
+ * (json_object_put).
+ */
 static struct json_object *ask(FILE *gateway, const char *members[]) {
     struct json_object *request = json_object_new_object();
     for (; *members; members += 2) {
@@ -50,7 +53,7 @@ static struct json_object *ask(FILE *gateway, const char *members[]) {
     if (!json_object_get_boolean(json_object_object_get(answer, "ok"))) {
         const char *error = json_object_get_string(json_object_object_get(answer, "error"));
         fprintf(stderr, "error: %s\n", error ? error : "no answer");
-        exit(1); /* the gateway ends by itself, for its input does */
+        exit(1); /* the gateway ends by itself when its input ends */
     }
     return answer;
 }
@@ -85,7 +88,7 @@ int main(int argc, char *argv[]) {
             ASK(gateway, "command", "open-session", "instructions", "You answer in few words.");
         const char *session = json_object_get_string(json_object_object_get(opened, "session_id"));
         message(gateway, session, "List the fruits that the text names.", content, "string_list");
-        /* The session knows what was said in it. */
+        /* The session remembers the first answer. */
         message(gateway, session, "Write a sentence about the first of them.", content, "text");
         json_object_put(ASK(gateway, "command", "close-session", "session_id", session));
         json_object_put(ASK(gateway, "command", "shutdown"));

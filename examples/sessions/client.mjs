@@ -8,7 +8,7 @@ import { once } from "node:events";
 
 const TEXT = "Apples and pears grew in the garden. The plums came later, from a neighbour.";
 
-// Not node:readline, which takes U+2028 for the end of a line too; in JSON it is a character like others.
+// Does not use node:readline, because that ends a line at U+2028 too. In JSON, U+2028 is an ordinary character.
 async function* lines(stream) {
   let rest = "";
   for await (const chunk of stream.setEncoding("utf8")) {
@@ -23,7 +23,7 @@ async function* lines(stream) {
 class Gateway {
   static async start(program = "fm-proxy", ...options) {
     const child = spawn(program, ["sessions", ...options], { stdio: ["pipe", "pipe", "inherit"] });
-    child.stdin.on("error", () => {}); // no answer will come, and that is told in ask()
+    child.stdin.on("error", () => {}); // then no answer comes, and ask() throws
     await once(child, "spawn");
     return new Gateway(child);
   }
@@ -44,7 +44,7 @@ class Gateway {
     return answer;
   }
 
-  // An array of strings, or a string, as output_format says.
+  // Returns an array of strings, or a string, as output_format says.
   async message(session_id, prompt, content, output_format) {
     return (await this.ask("message", { session_id, prompt, content, output_format })).result;
   }
@@ -55,7 +55,7 @@ class Gateway {
     if (status !== 0) throw new Error(`the gateway ended with status ${status}`);
   }
 
-  // The end of its input ends it, whatever went wrong here.
+  // Ends the gateway by ending its input, whatever went wrong here.
   async close() {
     this.stdin.end();
     await this.exit;
@@ -71,13 +71,13 @@ async function converse(gateway) {
   const { session_id } = await gateway.ask("open-session", { instructions: "You answer in few words." });
   const fruits = await gateway.message(session_id, "List the fruits that the text names.", TEXT, "string_list");
   for (const fruit of fruits) console.log(`- ${fruit}`);
-  // The session knows what was said in it.
+  // The session remembers the first answer.
   console.log(await gateway.message(session_id, "Write a sentence about the first of them.", TEXT, "text"));
   await gateway.ask("close-session", { session_id });
   await gateway.shutDown();
 }
 
-process.stdout.on("error", () => process.exit(1)); // who reads may stop, as `head` does
+process.stdout.on("error", () => process.exit(1)); // the reader may stop, as `head` does
 try {
   const gateway = await Gateway.start(...process.argv.slice(2));
   try {

@@ -14,11 +14,11 @@ TEXT = "Apples and pears grew in the garden. The plums came later, from a neighb
 
 
 class GatewayError(Exception):
-    """What the gateway said in place of an answer."""
+    """The gateway's error in place of an answer."""
 
 
 class Gateway:
-    """A running `fm-proxy sessions`, which `with` ends. One thread at a time."""
+    """A running `fm-proxy sessions`. Use it in a `with` block, which ends it, and from one thread at a time."""
 
     def __init__(self, program="fm-proxy", *options):
         self.process = subprocess.Popen(
@@ -29,7 +29,7 @@ class Gateway:
         return self
 
     def __exit__(self, *exception):
-        self.process.communicate()  # the end of its input ends it, whatever went wrong here
+        self.process.communicate()  # ends the input, and so the gateway, whatever went wrong here
 
     def ask(self, command, **members):
         """Sends one request and waits for its answer."""
@@ -43,7 +43,7 @@ class Gateway:
         return answer
 
     def message(self, session, prompt, content, output_format):
-        """A list of strings, or a string, as output_format says."""
+        """Returns a list of strings, or a string, as output_format says."""
         answer = self.ask(
             "message", session_id=session, prompt=prompt, content=content, output_format=output_format
         )
@@ -65,7 +65,7 @@ def converse(gateway):
     fruits = gateway.message(session, "List the fruits that the text names.", TEXT, "string_list")
     for fruit in fruits:
         print("-", fruit)
-    # The session knows what was said in it.
+    # The session remembers the first answer.
     print(gateway.message(session, "Write a sentence about the first of them.", TEXT, "text"))
     gateway.ask("close-session", session_id=session)
     gateway.shut_down()

@@ -11,7 +11,8 @@ if (prompt === "") {
   process.exit(64);
 }
 
-// Who reads may stop, as `head` does: this ends then, as a shell reports of others that SIGPIPE ended.
+// The reader of the output may stop early, as `head` does. Then this program ends with the exit status of a program that SIGPIPE
+// ended.
 process.stdout.on("error", ({ code }) => process.exit(code === "EPIPE" ? 128 + constants.signals.SIGPIPE : 1));
 
 const client = createClient();

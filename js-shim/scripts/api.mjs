@@ -34,7 +34,7 @@ function reference() {
   return HEAD + sections.join("").replace(/\n{3,}/g, "\n\n").split("\n").map(broken).join("\n");
 }
 
-/** A line of text or code in lines of up to 120 characters; a row of a table can't be broken. */
+/** A line of text or code, broken into lines of up to 120 characters; a row of a table can't be broken. */
 function broken(line) {
   if (line.startsWith("| `") || line.startsWith("|-")) return line;
   return line.replace(/(?=.{121})(.{1,120}) /g, "$1\n");
@@ -48,7 +48,7 @@ function functionText(symbol, declaration) {
   return `### ${symbol.name}\n\n\`\`\`text\n${signature}\n\`\`\`\n\n${docOf(declaration)}\n`;
 }
 
-/** A type: its members as a table, or what it stands for. */
+/** A type: its members as a table, or the type that it is an alias of. */
 function typeText(checker, symbol, declaration) {
   if (ts.isInterfaceDeclaration(declaration)) return membersText(checker, symbol, declaration);
   const text = ts.isTypeAliasDeclaration(declaration) ? oneLine(declaration.type) : oneLine(declaration);
@@ -65,7 +65,7 @@ function membersText(checker, symbol, declaration) {
   return `### ${symbol.name}${generics(declaration)}\n\n${docOf(declaration)}${also}\n${table}`;
 }
 
-/** The same for a type with a base `Omit<...>`: it has the members that are left of the base too. */
+/** The same for a type with a base `Omit<...>`, including the members that are left of the base. */
 function allMembersText(checker, symbol, declaration) {
   const members = checker.getPropertiesOfType(checker.getDeclaredTypeOfSymbol(symbol)).map((it) => it.declarations[0]);
   const rows = members.map((member) => `| \`${cell(nameOf(member))}\` | ${cell(docOf(member))} |`);
@@ -84,13 +84,13 @@ function nameOf(member) {
 
 const generics = ({ typeParameters }) => (typeParameters ? `<${typeParameters.map(oneLine).join(", ")}>` : "");
 
-/** A piece of the types without its comments. */
+/** The text of a part of the types, without its comments. */
 function oneLine(node) {
   const text = node.getText().replace(/\/\*\*[^]*?\*\//g, " ");
   return text.replace(/^export (declare )?/, "").replace(/\s+/g, " ").trim();
 }
 
-/** What the comment says, with the tags that are for readers. */
+/** The text of the comment, with the tags that are meant for readers. */
 function docOf(node) {
   const [doc] = node.jsDoc?.slice(-1) ?? [];
   if (doc === undefined) return "";
@@ -102,7 +102,7 @@ function docOf(node) {
 const plain = (text) => text.replace(/\{@link ([^}]+)\}/g, "`$1`").replace(/\s+/g, " ").trim();
 const cell = (text) => text.replaceAll("|", "\\|");
 
-/** Whether docs/api.md is what the types say. */
+/** Whether docs/api.md matches the types. */
 export const isUpToDate = () => readFileSync(file, "utf8") === reference();
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

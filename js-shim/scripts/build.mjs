@@ -1,21 +1,22 @@
 // Makes dist/, all that the package consists of:
 //
 //   index.cjs      what a host loads with `require`: as little as a client needs before its first call
-//   errors.cjs     FmError, of which there is one for all files
-//   later.cjs      the rest: what requests pass, what starts helpers and speaks with them, model files; loaded by the first call
-//   index.mjs      the same for `import`: it passes index.cjs on, so that a process has one state and one FmError; names.cjs is
-//                  in between, since Node would read all of index.cjs for its names, which takes longer than all the rest
-//   bundler.mjs    all of these as one ES module, for bundlers: they take it for `import` and `require` alike (the condition
-//                  "module" in package.json), so a bundle has one state and one FmError, too; without that condition they take
-//                  the files above, so these need no `require` for Node's modules, nor a __dirname
+//   errors.cjs     the class FmError, which all files share
+//   later.cjs      the rest: the path of requests, the code that starts helpers and speaks with them, model files; the first
+//                  call loads it
+//   index.mjs      the same for `import`: it exports index.cjs, so that a process has one state and one FmError. It imports
+//                  names.cjs in between: Node would read all of index.cjs to find the names, which takes longer than the rest
+//   bundler.mjs    all of these as one ES module, for bundlers. They take it for both `import` and `require` (the condition
+//                  "module" in package.json), so a bundle too has one state and one FmError. Bundlers without that condition
+//                  take the files above, so those files need neither `require` for Node's modules nor a __dirname
 //   validate.cjs   the check of JSON schemas, with a library for it; loaded by the first `generate` with a schema
 //   cli.cjs        the command fm-proxy
 //   ai.mjs, ai.cjs  the adapter for the AI SDK
-//   openai.mjs, openai.cjs  nothing: what they bring is in their types, which add our parameters to those of OpenAI's SDK
+//   openai.mjs, openai.cjs  empty: only their types matter, which add our parameters to those of OpenAI's SDK
 //   *.d.cts, *.d.mts  their types
 //   esm/           the compiler's output, file by file; tests use it, and it is not packed
 //
-// All goes to a fresh folder that then takes the place of dist, so a failed build leaves the last good one alone.
+// All files go to a fresh folder, which then replaces dist, so a failed build does not change the last good one.
 import { spawn } from "node:child_process";
 import { chmod, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -30,18 +31,18 @@ const require = createRequire(import.meta.url);
 const fresh = join(root, `.dist-${process.pid}`);
 const esm = join(fresh, "esm");
 
-/** The platforms that have a package, and where it lies beside this one. */
+/** The platforms that have a package, and where the package is beside this one. */
 const PLATFORMS = ["linux-x64", "linux-arm64", "darwin-arm64", "win32-x64"];
 const SIBLINGS = PLATFORMS.map((platform) => `"${platform}": \`\${__dirname}/../../@fm-proxy/${platform}\``).join(", ");
 
-/** The folder of the code, and that of the package: the lines that differ between the formats (see src/here.ts). */
+/** The code's folder and the package's folder: the lines that differ between the formats (see src/here.ts). */
 const HERE = {
   esm:
     'import { fileURLToPath } from "node:url";\n' +
     'export const here = fileURLToPath(new URL(".", import.meta.url));\n' +
     'export const packageRoot = fileURLToPath(new URL("../..", import.meta.url));\n' +
     "export const siblings = {};\n",
-  // In a host that was bundled as an ES module there is no __dirname: the stack names the file, whatever source maps say.
+  // A host that was bundled as an ES module has no __dirname. There the stack names the file, whatever source maps say.
   cjs:
     'import { dirname, resolve } from "node:path";\n' +
     'import { fileURLToPath } from "node:url";\n' +
@@ -52,7 +53,7 @@ const HERE = {
     'export const here = typeof __dirname === "string" ? __dirname : (ofStack() ?? dirname(programFile() ?? resolve(".")));\n' +
     "export const packageRoot = dirname(here);\n" +
     `export const siblings = typeof __dirname === "string" ? { ${SIBLINGS} } : {};\n`,
-  // A bundler may make either format of it. If neither gives this code's folder, the main program's folder is used.
+  // A bundler may turn this into either format. If neither gives this code's folder, the main program's folder is used.
   bundler:
     'import { dirname, resolve } from "node:path";\n' +
     'import { fileURLToPath } from "node:url";\n' +
@@ -72,14 +73,14 @@ async function compile() {
   await writeFile(join(esm, "here.js"), HERE.esm);
 }
 
-/** For esbuild: what stays outside of a bundle, by the end of its path, and the text of here.js. */
+/** A plugin for esbuild: which files stay outside of a bundle, by the end of their path, and the text of here.js. */
 const parts = (outside, here) => ({
   name: "parts",
   setup(build) {
     for (const [name, path] of Object.entries(outside))
       build.onResolve({ filter: new RegExp(`/${name}$`) }, () => ({ path, external: true }));
     build.onLoad({ filter: /here\.js$/ }, () => ({ contents: here, loader: "js" }));
-    // The keyword `format` is not checked.
+    // The keyword `format` is not checked, so its code is left out.
     build.onLoad({ filter: /json-schema.dist.esm.format\.js$/ }, () => ({ contents: "export const format = {};", loader: "js" }));
   },
 });
@@ -87,15 +88,15 @@ const parts = (outside, here) => ({
 const OPTIONS = { bundle: true, platform: "node", target: "node20", logLevel: "warning" };
 function bundle(entry, file, format, outside, more) {
   const plugins = [parts(outside, HERE[format === "cjs" ? "cjs" : "bundler"])];
-  // In CommonJS `import()` becomes `require`: it would load Node's ES modules first, and Electron's archives are read by
-  // `require` alone.
+  // In CommonJS, `import()` becomes `require`. Otherwise it would load Node's ES modules first. Also, only `require` can read
+  // Electron's archives.
   const supported = format === "cjs" ? { "dynamic-import": false } : {};
   return esbuild.build({ ...OPTIONS, supported, entryPoints: [join(esm, entry)], outfile: file, format, plugins, ...more });
 }
 
 /**
- * A bundler that makes one ES module of CommonJS leaves no `require` for Node's own modules; Node 20.16 and later give them
- * without one. Bundlers that are given conditions of the host's own take these files, and not bundler.mjs.
+ * A bundler that turns CommonJS into one ES module leaves no `require` for Node's own modules. Node 20.16 and later give these
+ * modules without `require`. Bundlers that are given conditions of the host's own take these files, and not bundler.mjs.
  */
 async function needNoRequire(file) {
   const text = await readFile(file, "utf8");
@@ -105,16 +106,17 @@ async function needNoRequire(file) {
 
 const withTabs = (text, width = 2) => text.replace(/^ +/gm, (spaces) => "\t".repeat(spaces.length / width));
 
-/** Smaller, which loads faster; a stack trace still has the line. */
+/** Smaller code loads faster; a stack trace still has the line. */
 const SMALL = { minifySyntax: true, minifyWhitespace: true, lineLimit: 200 };
 
 async function bundleAll() {
-  // The other files take FmError from errors.cjs, so that there is only one. None may need index.cjs: that is a circle.
+  // The other files take FmError from errors.cjs, so that there is only one. No other file may need index.cjs, because index.cjs
+  // loads them: that would be a circle.
   const own = { "errors.js": "./errors.cjs", "later.js": "./later.cjs", "validate.js": "./validate.cjs" };
   for (const name of ["errors", "index", "later"]) {
     const file = join(fresh, `${name}.cjs`);
     const { [`${name}.js`]: itself, ...others } = own;
-    // A host sees the classes of index.cjs, and functions of it in stack traces.
+    // A host sees the classes of index.cjs, and its functions in stack traces, so their names are kept.
     await bundle(`${name}.js`, file, "cjs", others, { ...SMALL, minifyIdentifiers: name === "later" });
     await needNoRequire(file);
   }
@@ -127,7 +129,7 @@ async function bundleAll() {
   const beside = { "errors.js": "./errors.js", "types.js": "./types.js" };
   await bundle("validate.js", join(esm, "validate.js"), "esm", beside, { minify: true, allowOverwrite: true });
   const names = Object.keys(require(join(fresh, "index.cjs"))).sort();
-  // Node reads all of a file that `import` names from, to find the names.
+  // To find the names, Node reads the whole file that `import` names.
   const passed = names.map((name) => `exports.${name} = all.${name};\n`);
   await writeFile(join(fresh, "names.cjs"), `const all = require("./index.cjs");\n${passed.join("")}`);
   await writeFile(join(fresh, "index.mjs"), `export { ${names.join(", ")} } from "./names.cjs";\n`);
@@ -136,7 +138,7 @@ async function bundleAll() {
   }
 }
 
-/** For `Symbol.dispose`, which a host's own settings need not bring. */
+/** Declares `Symbol.dispose`, because a host's own settings need not declare it. */
 const LIBRARY = '/// <reference lib="esnext.disposable" />';
 
 /** The types of a module, in one file. */
@@ -146,7 +148,7 @@ async function bundleTypes(entry, file) {
   await writeFile(join(fresh, file), withTabs(output[0].code, 4).replace(/^\t+(?=\*|\/\*\*)/gm, ""));
 }
 
-/** The types that add to those of OpenAI's SDK; each format of it has its own. */
+/** The types that extend those of OpenAI's SDK; each format has its own file. */
 async function writeSdkTypes() {
   const declared = (await readFile(join(esm, "openai.d.ts"), "utf8")).replace("./index.js", "./index.cjs");
   // The compiler leaves this import out, but types can be added only to an imported module.

@@ -1,4 +1,4 @@
-// Makes src/options.ts of what the helper itself says of its options. With --check it only compares.
+// Makes src/options.ts from the helper's own list of its options. With --check it only compares.
 // usage: node scripts/options.mjs [--check] [PATH_OF_FM_PROXY]
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const file = join(root, "src/options.ts");
 
-/** `models-dir` as createClient has it: `modelsDir`. */
+/** The name of an option in createClient: `models-dir` becomes `modelsDir`. */
 const camelCase = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
 
 /** The text of src/options.ts for a list of options, as fm-proxy --list-options prints it. */
@@ -32,7 +32,7 @@ function optionsModule(list) {
 
 const moduleOf = (helper) => optionsModule(JSON.parse(execFileSync(helper, ["--list-options"], { encoding: "utf8" })));
 
-/** Whether src/options.ts is what this helper says. */
+/** Whether src/options.ts matches the options of this helper. */
 export const isUpToDate = (helper) => readFileSync(file, "utf8") === moduleOf(helper);
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -1,6 +1,6 @@
-// Makes what follows from protocol/*.schema.json and is checked in: src/wire.ts (constants, and types of the helper's
-// own messages), src/limits.ts, and the tables of limits in the documents. `npm run types` writes them; a test sees that
-// they are current.
+// Makes what is generated from protocol/*.schema.json and checked in: src/wire.ts (constants, and types of the helper's own
+// messages), src/limits.ts, and the tables of limits in the documents. `npm run types` writes them; a test checks that they are
+// current.
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,7 +9,7 @@ const shim = dirname(dirname(fileURLToPath(import.meta.url)));
 const protocol = join(shim, "..", "protocol");
 const WIDTH = 120;
 
-/** The documents, and the schema that each belongs to. */
+/** The documents, and the schema of each. */
 const DOCUMENTS = { "PROTOCOL.md": "host", "ENGINE.md": "engine", "SESSIONS.md": "sessions" };
 const [BEGIN, END] = ["<!-- limits: made by js-shim/scripts/types.mjs -->", "<!-- end of limits -->"];
 
@@ -51,7 +51,10 @@ const union = (types) =>
     .join(" | ");
 const PLAIN = { string: "string", number: "number", integer: "number", boolean: "boolean", null: "null" };
 
-/** Makes types of schemas. A title is a type's name. Objects without a title that others refer to are OpenAI's. */
+/**
+ * Makes types from schemas. A title is a type's name. If a schema without a title is an object that others refer to, its type is
+ * OpenAI's.
+ */
 class Types {
   constructor(schema) {
     this.definitions = schema.$defs;
@@ -115,7 +118,7 @@ class Types {
     return rows.join("");
   }
 
-  /** Of a member; a type with a name of its own has it there. */
+  /** The description of a member. If the member's type has its own name, the description is at that type. */
   description({ description, $ref }) {
     const found = $ref === undefined ? undefined : this.find($ref);
     return description ?? (found?.title === undefined ? found?.description : undefined);
@@ -171,7 +174,7 @@ export function wire(schema = readSchema("host")) {
   ].join("\n");
 }
 
-/** The text of src/limits.ts: a constant for each, so that a bundle has those alone that are used. */
+/** The text of src/limits.ts: each limit is a separate constant, so that a bundle only has those that are used. */
 export function limits({ $defs } = readSchema("host")) {
   const rows = Object.entries($defs.limits).map(
     ([name, limit]) => `${comment(limit.description)}export const ${name} = ${number(limit.const)};\n`,
@@ -191,14 +194,14 @@ export function limitsTable({ $defs: { limits } }) {
   return ["| Name | Value | Meaning |", "|---|---|---|", ...rows].join("\n");
 }
 
-/** A document with the table between its two marks as it should be. */
+/** A document, with the correct table between its two marks. */
 export function withLimits(text, schema) {
   const [begin, end] = [text.indexOf(BEGIN), text.indexOf(END)];
   if (begin < 0 || end < begin) fail(`no place for the limits: it begins with ${BEGIN} and ends with ${END}`);
   return `${text.slice(0, begin + BEGIN.length)}\n${limitsTable(schema)}\n${text.slice(end)}`;
 }
 
-/** Path and right text of everything that is made here. */
+/** The path and the correct text of every generated file. */
 export function made() {
   const documents = Object.entries(DOCUMENTS).map(([document, name]) => {
     const path = join(protocol, document);

@@ -7,9 +7,9 @@ import { isObject } from "./types.js";
 /** The media types that a body may have. `fetch` sets `text/plain` for a string without a type. */
 const JSON_TYPE = /^(?:application\/(?:[\w.+-]+\+)?json|text\/plain)[ \t]*(?:;|$)/i;
 
-/** How long the rest of a refused body is read and dropped (in ms); see `discard`. */
+/** How long the rest of a refused body is read and dropped, in ms. See `discard`. */
 const DRAIN_MS = 1000;
-/** A smaller chunk counts as this many bytes then, because each chunk takes time. */
+/** While a rest is dropped, a smaller chunk counts as this many bytes, because each chunk takes time. */
 const DRAIN_CHUNK_BYTES = 1024;
 
 /** A body that could not be read; as with the real `fetch`, that rejects the call. */
@@ -80,7 +80,7 @@ function isOfBytes(content: ReadableStream<Uint8Array>): boolean {
   }
 }
 
-/** Reads and drops the rest, for a limited time and up to a limited size. What is left then is not read. */
+/** Reads and drops the rest, for a limited time and up to a limited size. After that, the rest is not read. */
 async function drain(content: ReadableStream<Uint8Array>): Promise<void> {
   const reader = content.getReader();
   const end = performance.now() + DRAIN_MS;
@@ -98,7 +98,7 @@ async function readText(
   signal: AbortSignal | null,
 ): Promise<string> {
   const reader = readerOf(content);
-  // This also ends a read that is in progress: a body may hang forever.
+  // This also ends a read that is in progress, because a body may hang forever.
   const stop = (): void => {
     reader.releaseLock();
     discard(content, own, signal?.reason);

@@ -8,7 +8,7 @@ import type { CallOptions, JsonObject, Operation } from "./types.js";
 import { Watch } from "./watch.js";
 import type { Method } from "./wire.js";
 
-/** Calls that the engine works on. The helper itself ends them after the limits in their `fm`. */
+/** Calls that need the engine. The helper itself ends them after the limits in their `fm`. */
 const TIMED: ReadonlySet<string> = new Set([
   "responses.create",
   "responses.compact",
@@ -113,7 +113,7 @@ export class Call implements Operation {
     return !this.#over && !this.#cancelled && this.#sent !== null && !this.#sent.connection.mayHaveRead(this.#sent.id);
   }
 
-  /** Has every notification looked at before it is passed on. */
+  /** Makes `observe` get every notification before it is passed on. */
   watch(observe: (message: JsonObject) => void): void {
     this.#observe = observe;
   }
@@ -159,7 +159,7 @@ export class Call implements Operation {
     if (!this.#over) this.#options.onNotification?.(message);
   }
 
-  /** Ends the call when a limit has passed, and after it the time in which the helper may still report that. */
+  /** Ends the call some time after a limit has passed. In that time the helper may still report the limit. */
   #look(now: number): number | null {
     if (this.#over || this.#next === null) return null;
     const { limit, at } = this.#next(this.#progress);
@@ -169,7 +169,10 @@ export class Call implements Operation {
     return this.#over ? null : now >= at ? end : at;
   }
 
-  /** A helper may be slow, or serve others first. If it says that it has this request, it keeps the limits itself. */
+  /**
+   * Asks the helper whether it has this request, because it may be slow, or serve others first. If so, it keeps the limits
+   * itself.
+   */
   #ask(at: number): void {
     const sent = this.#sent;
     if (sent === null || sent.settled || this.#askedFor === at) return;

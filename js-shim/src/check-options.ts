@@ -29,7 +29,7 @@ type Kind =
 
 /** The longest time that Node's timers accept, in ms. With a longer one, a timer fires at once. */
 const LONGEST_MS = 2_147_483_647;
-/** The longest that an engine without requests is kept. */
+/** The longest time that an engine without requests is kept. */
 const DAY_MS = 86_400_000;
 
 const KINDS: { readonly [Name in keyof Required<ClientOptions>]: Kind } = {
@@ -203,11 +203,11 @@ export function nearest(name: string, all: readonly string[], most: number): str
   const [best] = all
     .map((known) => ({ known, far: distance(name.toLowerCase(), known.toLowerCase()) }))
     .sort((one, other) => one.far - other.far);
-  // In a short name few letters may differ; otherwise it would match any other name.
+  // In a short name only few letters may differ, because otherwise it would match any other name.
   return best !== undefined && best.far <= Math.min(most, name.length * 0.4) ? ` Did you mean '${best.known}'?` : undefined;
 }
 
-/** How many letters have to be added, left out or changed (Levenshtein). */
+/** The number of letters that have to be added, left out or changed (Levenshtein). */
 function distance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, index) => index);
   for (let i = 1; i <= from.length; i++) {

@@ -8,11 +8,13 @@ import { STOOD_STILL_MS } from "./watch.js";
 import { PROTOCOL_VERSION } from "./wire.js";
 
 /**
- * If a helper said that it has a call, and has not settled it this long after the call's limit, it hangs. Its calls
+ * A helper hangs if it said that it has a call, but has not settled it this long after the call's limit. The helper's calls
  * without a limit then wait this long for it.
  */
 const HANGS_MS = 2000;
-/** If no byte comes for this long, the host has read all that the helper wrote: the helper failed to send the pong. */
+/**
+ * If no byte comes for this long, the host has read all that the helper wrote. In that case the helper failed to send the pong.
+ */
 const ANSWER_MS = 250;
 
 /** What a connection is made with. */
@@ -159,7 +161,7 @@ export class Connection {
     if (this.#failure !== null) return this.#failure;
     this.#failure = this.#readySince === null ? startError(reason, this.#process) : reason;
     if (this.#watch !== null) clearTimeout(this.#watch);
-    // A caller that gets the failure may make a new call at once, which must not come here any more.
+    // A caller that gets the failure may make a new call at once, which must not use this connection any more.
     this.#refuseMore(this.#failure);
     this.#rpc.fail(this.#failure);
     this.#process.kill();
@@ -270,7 +272,7 @@ export class Connection {
     const { patienceMs } = this.#options;
     const isQuiet = now - this.#heardAt >= patienceMs;
     if (isQuiet && this.#pingedAt !== null && now - this.#pingedAt >= patienceMs) {
-      // Output of the helper may still wait in the pipe: the event loop reads it before it runs this.
+      // Output of the helper may still be in the pipe. The event loop reads the pipe before it runs this.
       setImmediate(() => this.#giveUp());
       return;
     }
@@ -282,7 +284,7 @@ export class Connection {
     try {
       this.#ping();
     } catch {
-      // The helper has stopped reading. The ping counts as sent, so that the watch goes on.
+      // The helper has stopped reading. The ping counts as sent, so that the watch continues.
       this.#pingedAt = performance.now();
     }
   }
@@ -297,7 +299,10 @@ export class Connection {
 /** What Linux's program loader reports if a library is too old for the helper (glibc, elf/dl-version.c). */
 const OLD_LIBRARY = /version `(?:GLIBC|GLIBCXX|CXXABI)_[\d.]+' not found/;
 
-/** An error before the first pong means that this is not a helper, rather than that a helper failed. */
+/**
+ * Makes the error for a failed start. An error before the first pong means that the program is not a helper, rather than that a
+ * helper failed.
+ */
 function startError(failure: FmError, process: HelperProcess): FmError {
   const { code, detail } = failure;
   const told = (newCode: FmErrorCode, what: string, reasonCode?: ReasonCode): FmError =>

@@ -24,7 +24,7 @@ export class Core {
   readonly #gate: Compatibility;
   readonly #withFallback: Transport;
 
-  /** `withFallback` leads here, and then to the host's fallback if there is one. */
+  /** Makes the working part of a client. `withFallback` is this object's transport with the host's fallback, if there is one. */
   constructor(options: ClientOptions, events: Events, withFallback: Transport) {
     const limiter = new RateLimiter({ ...RATE_LIMIT_OPTIONS, ...given(options, Object.keys(RATE_LIMIT_OPTIONS)) });
     const handshakeTimeoutMs = options.handshakeTimeoutMs ?? 5000;
@@ -72,19 +72,19 @@ export class Core {
     return this.#helper.close();
   }
 
-  /** Why the state is what it is. */
+  /** The reason for the present state; empty if there is none. */
   #reason(): Omit<StateChange, "state"> {
     const error = this.#gate.lacksHelper();
     return error === null || error.code === "CLOSED" ? {} : { reason_code: reasonOf(error), detail: error.detail };
   }
 }
 
-/** Whether the helper refuses unknown parameters: by the option, or else by the variable. */
+/** Whether the helper refuses unknown parameters. The option decides, or else the variable. */
 function isStrict(options: ClientOptions): boolean {
   return options.strictParameters ?? variableOf(options, "FM_PROXY_STRICT_PARAMETERS") === "1";
 }
 
-/** An option as the helper gets it: from the caller, or else from the variable. */
+/** The value of an option that the helper gets: the caller's, or else the variable's. */
 function settingOf(options: ClientOptions, name: "engine" | "store", variable: `FM_PROXY_${string}`): string | undefined {
   const value = options[name] ?? variableOf(options, variable);
   return value === "" || value === undefined ? undefined : String(value);
@@ -101,7 +101,7 @@ function given(options: object, names: readonly string[]): Record<string, never>
   return Object.fromEntries(entries) as Record<string, never>;
 }
 
-/** Where the log goes: to `onLog` and the listeners, or else to standard error. Listeners come and go. */
+/** The receiver of the log: `onLog` and the listeners, or else standard error. Listeners may be added and removed at any time. */
 function stderrOf({ onLog, logLevel }: ClientOptions, events: Events): SpawnOptions["stderr"] {
   const tell = (text: string): unknown => {
     events.emit("log", text);

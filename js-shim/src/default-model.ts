@@ -1,4 +1,4 @@
-// The model that a user has chosen for all applications: it is named in a small file of the models folder.
+// The model that a user has chosen for all applications. A small file in the models folder names it.
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join, relative, resolve, sep } from "node:path";
 import { diskError, readJson } from "./download.js";

@@ -1,4 +1,4 @@
-// One file fetched over as many connections as it takes, checked, and given its name at the end.
+// Downloads one file, over several connections if necessary, checks it, and gives it its name at the end.
 import { open, readFile, rename, rm, stat, statfs, writeFile, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -18,13 +18,13 @@ export interface PullProgress {
 /** How a download goes. */
 export interface DownloadOptions {
   onProgress?: ((progress: PullProgress) => void) | undefined;
-  /** Ends the download; what is there is kept for the next try. */
+  /** Ends the download. The bytes that have arrived are kept for the next try. */
   signal?: AbortSignal | undefined;
-  /** After this time without a byte, the connection is given up and another one tried. Default: 30000. */
+  /** A connection that brings no byte for this many ms is closed, and a new one is tried. Default: 30000. */
   stallMs?: number | undefined;
-  /** The pause before the second try, doubled with each further one that gets nothing, up to 30000. Default: 1000. */
+  /** The pause before the second try, in ms. It doubles after each further try that gets no byte, up to 30000. Default: 1000. */
   retryMs?: number | undefined;
-  /** Called before such a pause (in ms), with what went wrong. */
+  /** Called before each pause between two tries. It gets the error and the length of the pause, in ms. */
   onRetry?: ((error: FmError, pauseMs: number) => void) | undefined;
 }
 
@@ -35,13 +35,13 @@ export interface Downloaded {
   size: number;
   /** In hexadecimal. */
   sha256: string;
-  /** Who named the SHA-256 that it was compared with: a server, the option `sha256`, or an earlier download; null: nobody. */
+  /** The origin of the expected SHA-256: a server, the option `sha256`, or an earlier download; null: none was known. */
   sha256From: string | null;
 }
 
-/** How many tries in a row there are without a new byte. */
+/** The most tries in a row that bring no new byte. */
 const TRIES = 5;
-/** The most pages of a list that are read. */
+/** How many pages of a list are read at most. */
 const MOST_PAGES = 100;
 /** The first bytes of a GGUF file (ggml/docs/gguf.md). */
 const MAGIC = "GGUF";
@@ -65,7 +65,7 @@ export interface Source {
   sha256From: string | null;
 }
 
-/** What is known of an unfinished download; it is kept in a file beside it. */
+/** The record of an unfinished download. It is stored in a file beside the partial file. */
 interface Begun extends Address {
   etag: string | null;
   total: number | null;
@@ -125,7 +125,7 @@ export class Download {
     return withTries(this.#options, once, errorOf, () => this.#received);
   }
 
-  /** Takes over what an earlier try has left, unless that was of another file. */
+  /** Continues with the partial file of an earlier try, unless it belongs to another file. */
   async #resume(): Promise<void> {
     const begun = await readJson<Begun>(`${this.#part}.json`);
     const { size } = await stat(this.#part).catch(() => ({ size: 0 }));
@@ -155,7 +155,7 @@ export class Download {
     return etag === null || this.#received === 0 ? {} : { range: `bytes=${this.#received}-`, "if-range": etag };
   }
 
-  /** Continues where the last connection ended, if the server does; else starts from the beginning. */
+  /** Continues where the last connection ended, if the server supports that. Otherwise it starts from the beginning. */
   async #begin(response: Response): Promise<void> {
     const range = /^bytes (\d+)-\d+\/(\d+)$/.exec(response.headers.get("content-range") ?? "");
     const goesOn = response.status === 206 && range !== null && Number(range[1]) === this.#received;
@@ -213,7 +213,7 @@ export class Download {
     });
   }
 
-  /** Checks the whole file, as it lies on the disk, and gives it its name. */
+  /** Checks the whole file on the disk, and gives it its name. */
   async #finish(): Promise<Downloaded> {
     const sha256 = await hashFile(this.#part);
     const wanted = this.#begun?.sha256 ?? null;
@@ -284,7 +284,7 @@ class Stall {
   }
 }
 
-/** An error that another try would meet again. */
+/** An error that would occur again in another try. */
 class FinalError extends FmError {
   constructor(detail: string) {
     super("UNAVAILABLE", detail);
@@ -400,7 +400,7 @@ function statusError(status: number, url: URL): FmError {
 }
 
 const UNREACHED = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/;
-/** Node's documentation, "NODE_USE_ENV_PROXY=1". */
+/** Advice about proxies; see "NODE_USE_ENV_PROXY=1" in Node's documentation. */
 const PROXY =
   " Is this machine online? Where a proxy is needed, set HTTPS_PROXY and NODE_USE_ENV_PROXY=1, which Node 22.21 and later take.";
 
@@ -470,12 +470,12 @@ export async function readJson<T>(path: string): Promise<T | null> {
   }
 }
 
-/** What is known of a downloaded file. */
+/** The record of a downloaded file. */
 interface DownloadRecord extends Address {
   sha256: string;
   /** In bytes. */
   size: number;
-  /** False: it was tried, and can't be used. */
+  /** False: the model was tried, and can't be used. */
   usable?: boolean;
 }
 

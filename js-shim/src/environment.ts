@@ -1,4 +1,4 @@
-// What the helper gets of the host's environment.
+// Selects the variables of the host's environment that the helper gets.
 
 /** What the helper sees of the host's environment, besides `FM_*`. Nothing in it is secret. The README lists it. */
 export const ENVIRONMENT: ReadonlySet<string> = new Set([

@@ -1,4 +1,4 @@
-// FmError, and what it is as an error of the OpenAI API.
+// FmError, and its form as an error of the OpenAI API.
 import type { JsonObject, ResponseObject, WireResponse } from "./types.js";
 import { isObject } from "./types.js";
 import { ERROR_SHAPES, type HelperErrorCode, type OpenAIErrorShape } from "./wire.js";

@@ -50,24 +50,24 @@ export class Events {
     return this.#state;
   }
 
-  /** Whether someone listens. */
+  /** Whether an event has listeners. */
   has(name: keyof ClientEvents): boolean {
     return this.#listeners[name].size > 0;
   }
 
-  /** Calls `listener` with each event; what it returns stops that. */
+  /** Calls `listener` with each event. The returned function removes the listener. */
   on<Name extends keyof ClientEvents>(name: Name, listener: (value: ClientEvents[Name]) => unknown): () => void {
     const listeners = this.#listeners[name];
     listeners.add(listener);
     return () => void listeners.delete(listener);
   }
 
-  /** Tells all listeners. */
+  /** Calls all listeners of an event. */
   emit<Name extends keyof ClientEvents>(name: Name, value: ClientEvents[Name]): void {
     for (const listener of [...this.#listeners[name]]) callBack(`A listener of "${name}"`, listener, value);
   }
 
-  /** Tells a change of state; the same state twice is not a change. */
+  /** Reports a change of state to the listeners. The same state twice is not a change. */
   changeState(state: ClientState, reason: Omit<StateChange, "state"> = {}): void {
     if (state === this.#state || this.#state === "closed") return;
     this.#state = state;
@@ -89,7 +89,7 @@ export function warnOf(what: string, error: unknown): void {
   process.emitWarning(`${what} of fm-proxy's client threw: ${describe(error)}`);
 }
 
-/** The thrown value as text; it may be no Error. */
+/** The thrown value as text. It need not be an Error. */
 function describe(error: unknown): string {
   try {
     return String(error);

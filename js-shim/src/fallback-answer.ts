@@ -1,4 +1,4 @@
-// Turns what a fallback gave into the form of the helper's answers.
+// Converts the result of a fallback to the form of the helper's answers.
 import { ChatChunks } from "./chat.js";
 import type { Chunks } from "./chunks.js";
 import { CompletionChunks } from "./completions.js";
@@ -15,9 +15,9 @@ export const UNSTORED = "resp_fallback_";
 export interface Whole {
   /** The member of the helper's result that holds the answer. */
   readonly name: "response" | "completion" | "embeddings";
-  /** Makes the whole answer from what the fallback gave. Throws an Error if it holds no answer. */
+  /** Makes the whole answer from the fallback's result. Throws an Error if the result contains no answer. */
   of(value: unknown): JsonObject;
-  /** The messages of a stream that has the whole answer. */
+  /** The messages of a stream that carries the whole answer. */
   messages(answer: JsonObject): Iterable<JsonObject>;
   /** Takes one event or chunk of a stream, and returns it as a message of the helper. */
   observe(each: JsonObject): JsonObject;
@@ -48,13 +48,13 @@ function marked(answer: JsonObject): JsonObject {
   return { ...answer, fm: { ...(isObject(answer["fm"]) ? answer["fm"] : {}), source: "fallback" } };
 }
 
-/** The text that was given, by itself or as `output_text`. */
+/** The text in the fallback's result: the result itself, or its `output_text`; null: neither is a text. */
 function textOf(value: unknown): string | null {
   const text = isObject(value) ? value["output_text"] : value;
   return typeof text === "string" ? text : null;
 }
 
-/** The given list with the answer, or else a list of the given text. */
+/** The list in the fallback's result, or else a list that is made of its text. */
 function listOf(value: unknown, name: string, ofText: ((text: string) => JsonObject) | null, what: string): unknown[] {
   if (value === undefined || value === null) throw new Error("it gave nothing");
   const list = isObject(value) ? value[name] : undefined;
@@ -99,7 +99,7 @@ function wholeResponse(body: JsonObject, { created, model }: Base): Whole {
   };
 }
 
-/** A response without the answer yet. */
+/** A response that does not contain the answer yet. */
 function responseOf(body: JsonObject, created: number, model: unknown): JsonObject {
   const asked = (name: string, otherwise: unknown): unknown => body[name] ?? otherwise;
   return {

@@ -1,4 +1,4 @@
-// The host's fallback: it answers when the local model does not, whichever way the request was made.
+// The host's fallback. It answers when the local model does not, whichever method made the request.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setMaxListeners } from "node:events";
 import { UNSTORED, wholeAnswer, type Whole } from "./fallback-answer.js";
@@ -48,7 +48,7 @@ export interface FallbackOptions {
 
 /** Whether another model may be asked after a failure, because it could succeed. */
 const FALLS_BACK: Readonly<Record<FmErrorCode, boolean>> = {
-  // There is no model, or none that can be asked.
+  // There is no model, or none can be asked.
   UNAVAILABLE: true,
   SPAWN_FAILED: true,
   PROTOCOL_MISMATCH: true,
@@ -62,7 +62,7 @@ const FALLS_BACK: Readonly<Record<FmErrorCode, boolean>> = {
   CONTEXT_OVERFLOW: true,
   OVERLOADED: true,
   RATE_LIMITED: true,
-  // The host's own mistakes and wishes, and refusals that must not be bypassed.
+  // The host caused these errors itself, or they are refusals that must not be bypassed.
   INVALID_REQUEST: false,
   NOT_FOUND: false,
   CANCELLED: false,
@@ -86,15 +86,15 @@ export function sourceOf(answer: unknown): "local" | "fallback" {
   return isObject(report) && report["source"] === "fallback" ? "fallback" : "local";
 }
 
-/** A fallback that is being asked. */
+/** A fallback call that is in progress. */
 interface Asking {
   of: FallbackOptions;
-  /** The one whose function made the request, if any. */
+  /** The outer fallback call, if its function made this request. */
   within: Asking | undefined;
   over: boolean;
 }
 
-/** The fallback during which a call is made. */
+/** The fallback call in which the present code runs, if any. */
 const asking = new AsyncLocalStorage<Asking>();
 
 /** A transport whose requests the fallback answers when they fail. It answers in the helper's form, and says so in `fm`. */
@@ -103,7 +103,10 @@ export class FallbackTransport implements Transport {
   readonly #options: FallbackOptions;
   readonly #closed: AbortSignal;
 
-  /** `closed` is aborted with the error for requests whose fallback is being asked then, or would be later. */
+  /**
+   * Makes the transport. When `closed` is aborted, its reason is the error of every request that waits for the fallback or comes
+   * later.
+   */
   constructor(transport: Transport, options: FallbackOptions, closed: AbortSignal) {
     this.#transport = transport;
     this.#options = options;
@@ -116,7 +119,7 @@ export class FallbackTransport implements Transport {
     if (!METHODS.has(method) || staysHere(params)) return this.#transport.call(method, params, options);
     const before = isObject(params) ? params["previous_response_id"] : undefined;
     if (typeof before === "string" && before.startsWith(UNSTORED)) return refused(unstored(before));
-    // Otherwise a fallback that asks this client again would be asked forever.
+    // Without this check, a fallback that calls this client would be called again without end.
     if (this.#isAsking()) return this.#transport.call(method, params, options);
     return new Attempt(this.#transport, this.#options, this.#closed, method as FallbackMethod, params, options);
   }
@@ -138,7 +141,7 @@ function unstored(id: string): FmError {
   return invalid("previous_response_id", `Invalid 'previous_response_id': ${why}.`);
 }
 
-/** One request, to the local model and then to the fallback. */
+/** One request: it goes to the local model, and after a failure to the fallback. */
 class Attempt implements Operation {
   readonly result: Promise<JsonObject>;
   readonly #fallback: FallbackOptions;
@@ -204,7 +207,7 @@ class Attempt implements Operation {
     try {
       return await asking.run(call, () => this.#ask(error));
     } finally {
-      call.over = true; // what the host has started in this call may go on
+      call.over = true; // the host's function may have started work that goes on after this call
     }
   }
 
@@ -232,7 +235,7 @@ class Attempt implements Operation {
 const isStream = (value: unknown): value is AsyncIterable<unknown> =>
   typeof value === "object" && value !== null && Symbol.asyncIterator in value;
 
-/** What a fallback's stream gives. The stream may ignore the signal, or hang: it is not waited for after an abort. */
+/** The events of a fallback's stream. The stream may ignore the signal or hang, so nothing waits for it after an abort. */
 async function* untilAborted(stream: AsyncIterable<unknown>, signal: AbortSignal): AsyncGenerator<unknown, void> {
   const iterator = stream[Symbol.asyncIterator]();
   const next = async (): Promise<IteratorResult<unknown>> => iterator.next();
@@ -250,7 +253,7 @@ async function* untilAborted(stream: AsyncIterable<unknown>, signal: AbortSignal
   }
 }
 
-/** Asks another OpenAI client the same, without the parameters that only our helper knows. */
+/** Sends the same request to another OpenAI client, without the parameters that only our helper knows. */
 function askClient(client: FallbackClient, model: string | undefined, call: FallbackCall): unknown {
   const path = call.method.split(".");
   const create = path.pop() as string;

@@ -35,7 +35,7 @@ interface Call {
   signal: AbortSignal | null;
   /** Whether unknown parameters are refused. */
   strict: boolean;
-  /** If not: the unknown parameters that never reach the helper. */
+  /** If unknown parameters are not refused: those that are not sent to the helper. */
   ignored: string[];
 }
 
@@ -121,7 +121,7 @@ async function dispatch(transport: Transport, call: Call): Promise<Response> {
   return handler === undefined ? notHere(route, call) : handler(transport, there);
 }
 
-/** The answer of a path to a method that it does not have. */
+/** The answer to an HTTP method that the path does not have. */
 function notHere({ methods }: Route, { method, path }: Call): Response {
   const allowed = [...Object.keys(methods), ...("GET" in methods ? ["HEAD"] : []), "OPTIONS"];
   const allow = { allow: allowed.join(", ") };
@@ -150,14 +150,14 @@ function withBody<P extends JsonObject>(start: (transport: Transport, body: P) =
   };
 }
 
-/** The HTTP response to a request that made an answer. */
+/** The HTTP response to a request that created an answer. */
 function created(call: Call, answer: unknown): Response {
   return jsonResponse(answer, told(call, answer));
 }
 
 /**
- * The headers for an answer that a request has made: which parameters had no effect, and whether the model or the
- * fallback gave it.
+ * The headers for an answer that a request created. They name the parameters that had no effect, and say whether the model or the
+ * fallback answered.
  */
 function told(call: Call, answer: unknown): Record<string, string> {
   return { ...ignoredHeader([...call.ignored, ...ignoredOf(answer)]), "x-fm-source": sourceOf(answer) };
@@ -174,13 +174,13 @@ function ofId(start: (transport: Transport, id: string) => Operation<unknown>): 
   };
 }
 
-/** The parameters of an endpoint that takes a body: all are in the body, and none in the query. */
+/** Reads the parameters of an endpoint that takes a body. All are in the body, and the query has none. */
 function readParams(call: Call): Promise<JsonObject> {
   readQuery(call, {});
   return readJson(call.body, call.signal);
 }
 
-/** Refuses or notes a parameter that has no meaning for this endpoint. */
+/** Refuses a parameter that has no meaning for this endpoint, or adds it to the ignored ones. */
 function ignore(call: Call, name: string): void {
   if (call.strict) throw badQuery("unknown_parameter", name, "Unknown");
   addIgnored(call.ignored, name);
@@ -199,7 +199,7 @@ async function retrieve(transport: Transport, call: Call): Promise<Response> {
   const params = readQuery(call, RETRIEVE_QUERY);
   if (params["stream"] !== true)
     return jsonResponse(await withSignal(() => retrieveResponse(transport, id, params), signal), ignoredHeader(call.ignored));
-  // A response lists what was ignored in the request that made it, not in this one.
+  // A stored response lists the ignored parameters of the request that created it, not those of this request.
   const ignored = () => ignoredHeader(call.ignored);
   return responseStream(signal, ignored, (onEvent) => streamRetrieved(transport, id, params, onEvent));
 }
@@ -243,7 +243,7 @@ async function allModels(transport: Transport, call: Call): Promise<Response> {
   return jsonResponse(await withSignal(() => listModels(transport), call.signal), ignoredHeader(call.ignored));
 }
 
-/** Parameters that some clients append to every URL: they have no meaning here, and are not reported. */
+/** Parameters that some clients append to every URL. They have no meaning here, and are not reported. */
 const ALWAYS = new Set(["api-version"]);
 
 /** How a parameter of a query is written: numbers and flags as in JSON, a list as `name[]=a&name[]=b` or `name=a`. */
@@ -258,7 +258,7 @@ const RETRIEVE_QUERY = {
 const LIST_QUERY = { include: "list", limit: "number", order: "text", after: "text" } as const;
 
 /**
- * The parameters of a URL's query, in the form of a call's params. The helper checks the values; this function finds
+ * Converts the parameters of a URL's query to the form of a call's params. The helper checks the values; this function finds
  * unknown names.
  */
 function readQuery(call: Call, types: Readonly<Record<string, QueryType>>): JsonObject {
@@ -279,7 +279,7 @@ function badQuery(code: string, param: string, what: string): FmError {
   return new FmError("INVALID_REQUEST", `${what} parameter: '${param}'.`, { openai: { code, param } });
 }
 
-/** A value that does not have its type stays a text, which the helper refuses. */
+/** Converts a value to its type. A value that does not have this type stays a text, and the helper refuses it. */
 function readValue(text: string, type: QueryType): unknown {
   if (type === "flag" && (text === "true" || text === "false")) return text === "true";
   return type === "number" && /^-?\d{1,15}$/.test(text) ? Number(text) : text;

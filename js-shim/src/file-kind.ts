@@ -1,4 +1,4 @@
-// What a path leads to.
+// Finds out what kind of file a path leads to.
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { stat } from "node:fs/promises";
 

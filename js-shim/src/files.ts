@@ -1,4 +1,4 @@
-// Model files: what hosts and the command line do with them. The code is loaded by the first call.
+// The functions for model files that hosts and the command line use. The first call loads their code.
 import type { CatalogModel } from "./catalog.js";
 import type { FoundModel } from "./model-files.js";
 import type { Environment } from "./models-folder.js";

@@ -1,4 +1,4 @@
-// Which model of this machine a user means.
+// Finds the model of this machine that a user names.
 import { catalogModel } from "./catalog.js";
 import { readRecord } from "./download.js";
 import { parseHubReference, type HubReference } from "./hub.js";
@@ -21,13 +21,13 @@ export async function findModel(name: string, models?: readonly FoundModel[]): P
   return fitting.find((model) => model.default) ?? fitting[0];
 }
 
-/** Ollama itself leaves out the tag `latest`. */
+/** Ollama itself omits the tag `latest`. */
 function namesOf({ source, name, path }: FoundModel): string[] {
   const short = source === "ollama" ? name.replace(/:latest$/, "") : name;
   return [name, short, `${source}:${name}`, `${source}:${short}`, path];
 }
 
-/** Where a model was downloaded from, as OWNER/NAME/FILE; "": from elsewhere, or unknown. */
+/** The origin of a downloaded model, as OWNER/NAME/FILE; "": the origin is another server, or it is unknown. */
 async function placeOf({ source, name, path }: FoundModel): Promise<string> {
   if (source === "huggingface") return name;
   if (source === "ollama") return /^(?:hf\.co|huggingface\.co)\/([^/]+\/[^/:]+):/.exec(name)?.[1]?.concat("/") ?? "";

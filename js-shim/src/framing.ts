@@ -1,4 +1,4 @@
-// Content-Length frames: bytes in, message bodies out, and the other way round.
+// Content-Length frames: converts bytes to message bodies, and messages to bytes.
 import * as LIMITS from "./limits.js";
 import { isObject } from "./types.js";
 import { findFault } from "./wire-check.js";
@@ -22,8 +22,8 @@ export class UnencodableError extends Error {
   override readonly name = "UnencodableError";
 
   /**
-   * @param param - the field that is to blame, as in `input[0].content`; null: the whole
-   * @param tooLong - whether its length is what is wrong
+   * @param param - the invalid field, such as `input[0].content`; null: the whole message
+   * @param tooLong - whether the message is too long
    */
   constructor(
     message: string,
@@ -65,7 +65,10 @@ function serialise(message: unknown): string {
   }
 }
 
-/** Like JSON.stringify, but throws for NaN and Infinity: a wrongly computed limit would become null, so no limit. */
+/**
+ * Like JSON.stringify, but throws for NaN and Infinity. Otherwise a wrongly computed limit would become null, which means no
+ * limit.
+ */
 function stringify(value: unknown): string {
   const json = JSON.stringify(value);
   if (json?.includes("null")) {
@@ -91,7 +94,7 @@ function findUnserialisable(message: unknown): string | null {
   return null;
 }
 
-/** The message on one line: JavaScript explains a circular reference on several. */
+/** Puts the error message on one line. JavaScript describes a circular reference on several lines. */
 function describe(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).replace(/\s+/g, " ");
 }
@@ -101,8 +104,8 @@ function unencodable(param: string | null, what: string): UnencodableError {
 }
 
 /**
- * JSON.stringify writes half of a surrogate pair as an escape, which is not text. U+FFFD replaces it, as in fetch.
- * Only JSON.rawJSON brings escapes of whole pairs.
+ * Replaces lone surrogates by U+FFFD, as fetch does. JSON.stringify writes a lone surrogate as an escape, and this escape is not
+ * valid text. Escapes of whole surrogate pairs come only from JSON.rawJSON.
  */
 function replaceLoneSurrogates(json: string): string {
   if (!/\\ud[89a-f]/i.test(json)) return json;
@@ -128,7 +131,7 @@ export class FrameParser {
     this.#onBody = onBody;
   }
 
-  /** Whether the stream may end here: between two frames. */
+  /** Whether the stream is between two frames, where it may end. */
   get atBoundary(): boolean {
     return this.#headerLength === 0 && this.#missing === 0;
   }
@@ -136,7 +139,7 @@ export class FrameParser {
   /**
    * Takes the next bytes; calls back for each body that they complete.
    *
-   * @throws FramingError when they break the protocol; nothing may be pushed after that.
+   * @throws FramingError when the bytes break the protocol. Do not push anything after that.
    */
   push(chunk: Uint8Array): void {
     let at = 0;
@@ -194,7 +197,7 @@ function isNameByte(byte: number): boolean {
   return byte > 0x20 && byte < 0x7f && byte !== COLON;
 }
 
-/** Finds the length in whole header lines, each with its CR LF. */
+/** Finds the length in complete header lines. Each line ends with CR LF. */
 function parseHeader(bytes: Uint8Array): number {
   let text = "";
   for (const byte of bytes) text += String.fromCharCode(byte);

@@ -1,4 +1,4 @@
-// client.compatibility: whether this machine can answer requests, found out once and remembered.
+// client.compatibility: finds out whether this machine can answer requests, and remembers the result.
 import { release } from "node:os";
 import type { Call } from "./call.js";
 import { FmError, reasonCodeOf, type ReasonCode } from "./errors.js";
@@ -45,20 +45,23 @@ export interface Machine {
   release: string;
 }
 
-/** How long the answer that there is no model counts, in ms. */
+/** How long the result "there is no model" stays valid, in ms. */
 const WAIT_MS = 5 * 60_000;
-/** With this much more time for its answer, a helper that does not read is noticed first, and another one is asked. */
+/**
+ * Extra time for the helper's answer, in ms. A helper that does not read its input is noticed before that, and another helper is
+ * asked.
+ */
 const MARGIN_MS = 500;
-/** How long the answer counts that no server can be reached, in ms: the network may come back at any moment. */
+/** How long the result "no server can be reached" stays valid, in ms. The network may come back at any moment. */
 const OFFLINE_MS = 5000;
-/** An engine that is asked must report something within 7 s. */
+/** How long `check` waits for engines, in ms. An engine that is asked must report something within 7 s. */
 const CHECKING_MS = 8000;
 const CHECK_AGAIN_MS = 50;
 const START_FAILURES: ReadonlySet<string> = new Set(["SPAWN_FAILED", "PROTOCOL_MISMATCH"]);
 /** The Darwin kernel of macOS 26. */
 const DARWIN_OF_MACOS_26 = 25;
 
-/** What is known of the machine. The class Helper knows what it refuses itself. */
+/** What is known of the machine. Refusals by the class Helper are not part of it. */
 type Knowledge =
   | { state: "unknown" }
   | { state: "ready"; verdict: Verdict }
@@ -76,10 +79,10 @@ interface Refusal extends Verdict {
 }
 
 
-/** What the gate is made with. */
+/** The options of the class Compatibility. */
 interface GateOptions {
   engine: string | undefined;
-  /** How long a helper may take to say what it can do. */
+  /** How long a helper may take to report its capabilities. */
   timeoutMs: number;
   limiter: RateLimiter;
 }
@@ -90,7 +93,9 @@ export class Compatibility {
   readonly #events: Events;
   readonly #limiter: RateLimiter;
   readonly #timeoutMs: number;
-  /** What the machine lacks for the engine, which no helper need be asked; null: nothing. */
+  /**
+   * The refusal if the machine lacks something that the engine needs. No helper is asked about that. Null: nothing is missing.
+   */
   readonly #lacking: Refusal | null;
   #known: Knowledge = { state: "unknown" };
   #asking: Promise<Verdict> | null = null;
@@ -125,42 +130,42 @@ export class Compatibility {
   }
 
   /**
-   * Why a request can't be answered; null: it may be. Asks the helper only when nothing is remembered, and then alone
-   * returns a promise.
+   * The reason why a request can't be answered; null: there is none. Returns a promise only if nothing is remembered and the
+   * helper must be asked.
    */
   refusal(): FmError | null | Promise<FmError | null> {
     const remembered = this.#remembered();
     return remembered === null ? this.#ask().then(({ error }) => error) : remembered.error;
   }
 
-  /** Why no helper will be started; null while one may be. */
+  /** The reason why no helper will be started; null: a helper may be started. */
   lacksHelper(): FmError | null {
     return this.#refused()?.error ?? null;
   }
 
   /**
-   * When the helper got the question, or last said that it is not sure yet; null: no helper is asked, or it is
-   * starting.
+   * The time when the helper got the question, or last reported that it is still checking. Null: no helper is asked, or the
+   * helper is starting.
    */
   get heardAt(): number | null {
     return this.#call?.heardAt ?? null;
   }
 
   /**
-   * A request's time is over while the helper is asked: another helper is asked then, so that later requests do not
-   * wait too.
+   * Gives the helper up because a request timed out while the helper was asked. Another helper is asked next, so that later
+   * requests do not wait too.
    */
   giveUp(): void {
     this.#gaveUp = true;
     this.#call?.giveUp();
   }
 
-  /** A request failed for want of an engine or a model: the next request asks the helper what the matter is. */
+  /** Reports that a request failed because an engine or a model is missing. The next request asks the helper for the reason. */
   doubt(): void {
     if (this.#known.state === "ready") this.#known = { state: "unknown" };
   }
 
-  /** Forgets all that was found: crashes of the helper and rate limits too. */
+  /** Forgets all results, including crashes of the helper and rate limits. */
   #forget(): void {
     this.#known = { state: "unknown" };
     this.#helper.reset();
@@ -228,7 +233,7 @@ export class Compatibility {
   }
 }
 
-/** If the folder that `models pull` fills has no model, says what to do about it, in place of the helper's text. */
+/** If the folder that `models pull` fills has no model, replaces the helper's text by advice. */
 function adviceFor(detail: string): string {
   return detail.includes(`no model file (*.gguf) in the folder ${modelsFolder()};`) ? NO_MODEL : detail;
 }
@@ -264,7 +269,7 @@ export function checkMachine(machine: Machine): CompatibilityReport | null {
   return null;
 }
 
-/** A refusal because of the machine, or by a helper that works itself. */
+/** Makes a refusal that is caused by the machine, or reported by a helper that works. */
 function refusalOf(report: CompatibilityReport): Refusal {
   return { report, error: new FmError("UNAVAILABLE", report.detail ?? "", { reasonCode: report.reason_code }) };
 }

@@ -76,7 +76,7 @@ export async function generate<T>(
   } catch (reason) {
     if (signal?.aborted === true) throw reason;
     const error = toFmError(reason);
-    // The host's own mistake must be seen.
+    // The fallback must not hide a mistake of the host.
     if (params.fallback === undefined || error.code === "INVALID_REQUEST" || error.code === "CLOSED") throw error;
   }
   if (params.fallback !== undefined) return { value: await params.fallback(rejected), source: "fallback", rejected };
@@ -84,13 +84,13 @@ export async function generate<T>(
   throw new FmError("NO_VALID_ANSWER", what);
 }
 
-/** The library is loaded when the first schema comes. */
+/** Loads the library with the first schema. */
 async function loadValidator(schema: JsonObject): Promise<Validator> {
   const { validatorOf } = await import("./validate.js").catch((reason: unknown) => Promise.reject(toStartError(reason)));
   return validatorOf(schema);
 }
 
-/** All parameters of `generate`, and whether each is a function. */
+/** All parameters of `generate`; true: the parameter is a function. */
 const TAKEN: { readonly [Name in keyof Required<GenerateParams<unknown>>]: boolean } = {
   input: false,
   instructions: false,
@@ -102,7 +102,7 @@ const TAKEN: { readonly [Name in keyof Required<GenerateParams<unknown>>]: boole
   request: false,
 };
 
-/** Refuses unknown names: with a misspelt one, a check would never be made. */
+/** Refuses unknown names. With a misspelt name, a check would never be made. */
 function checkNames(params: object): void {
   for (const [name, value] of Object.entries(params)) {
     if (!Object.hasOwn(TAKEN, name)) {
@@ -114,7 +114,7 @@ function checkNames(params: object): void {
   }
 }
 
-/** What `request` can't have, and what to do instead. */
+/** The members that `request` must not have, and what to do instead. */
 const NOT_IN_REQUEST: Readonly<Record<string, string>> = {
   input: "give it as the parameter `input`",
   instructions: "give them as the parameter `instructions`",
@@ -125,7 +125,7 @@ const NOT_IN_REQUEST: Readonly<Record<string, string>> = {
   tools: "a call has no value to check. Use `responses.create` for tools",
 };
 
-/** Refuses members that would be replaced, or would leave no answer to check. */
+/** Refuses members that `generate` would overwrite, or with which there would be no answer to check. */
 function checkRequest(request: unknown): void {
   if (request === undefined) return;
   if (!isObject(request)) throw mistake("request", "it must be an object");
@@ -144,7 +144,7 @@ function mistake(param: string, what: string): FmError {
   return invalid(param, `Invalid '${param}': ${what}.`);
 }
 
-/** The request. After an answer that did not pass, it has that answer and what is wrong with it. */
+/** Makes the request. After a rejected answer, the request contains that answer and the reason for its rejection. */
 function bodyOf<T>(params: GenerateParams<T>, last: Rejection | undefined): ResponseCreateParams {
   const { input, instructions, schema, request } = params;
   const format = schema === undefined ? {} : { text: { format: { type: "json_schema", name: "value", schema } } };
@@ -158,7 +158,7 @@ function bodyOf<T>(params: GenerateParams<T>, last: Rejection | undefined): Resp
   };
 }
 
-/** `isCut`: the answer ended at a limit. */
+/** Reads the value from an answer. `isCut`: the answer was cut at a limit. */
 function judge<T>(
   text: string,
   isCut: boolean,
@@ -195,7 +195,7 @@ function judgeValue<T>(raw: unknown, { sanitize, validate }: GenerateParams<T>):
   throw mistake("validate", `it must return true, false or a sentence, not ${kind}`);
 }
 
-/** A Promise is refused, and its rejection must not end the host. */
+/** Refuses a Promise. Its rejection must not end the host. */
 function withoutNoise<V>(value: V): V {
   if (value instanceof Promise) value.catch(() => {});
   return value;

@@ -1,9 +1,9 @@
-// What the beginning of a GGUF file says of a model (docs/gguf.md of ggml). The bytes are untrusted.
+// Reads facts about a model from the beginning of a GGUF file (docs/gguf.md of ggml). The bytes are untrusted.
 import { open } from "node:fs/promises";
 
 /** What a header says of a model; null: it does not say that. */
 export interface ModelFacts {
-  /** How the weights are stored: Q4_K_M. */
+  /** The format of the weights, such as Q4_K_M. */
   quantization: string | null;
   /** In tokens, as the model was trained. */
   contextLength: number | null;
@@ -13,7 +13,7 @@ export interface ModelFacts {
   kvBytes: number;
   /** Tokens of the vocabulary; 0: unknown. */
   vocabulary: number;
-  /** Numbers of a token's vector, which a projector makes too; 0: unknown. */
+  /** How many numbers the vector of a token has. The vectors of a fitting projector have as many. 0: unknown. */
   width: number;
 }
 
@@ -23,18 +23,18 @@ export interface TemplateFacts {
   thinks: boolean;
 }
 
-/** How many bytes are read: the keys that matter come before the vocabulary. */
+/** How many bytes are read for the facts. Their keys come before the vocabulary. */
 const LOOK = 65_536;
-/** How many for the template, which comes after the vocabulary. */
+/** How many bytes are read for the template. It comes after the vocabulary. */
 const LOOK_FOR_TEMPLATE = 32 * 1024 * 1024;
 const TEMPLATE = "tokenizer.chat_template";
-/** The marks of thoughts in the templates of Qwen, DeepSeek, Gemma, MiniMax, Mistral, gpt-oss and Command, or their field. */
+/** The marks or the field of thoughts in the templates of Qwen, DeepSeek, Gemma, MiniMax, Mistral, gpt-oss and Command. */
 const THOUGHTS = /<\|?\/?(\w+:)?think|\[THINK\]|<\|channel\|>|_THINKING\|>|reasoning_content/;
 /** As in the helper (fm_model_estimate): the default tokens of a context, and the most tokens of a text to embed. */
 const [TOKENS, TOKENS_EMBEDDED] = [8192, 2048];
 /**
- * At most this much is kept beside a context, for parallel answers: in bytes, and in contexts. A text to embed is
- * computed in one piece, which takes as many bytes.
+ * The most memory beside a context for parallel answers: in bytes, and in contexts. A text to embed is computed in one piece.
+ * This takes the same number of bytes.
  */
 const [BESIDE, CONTEXTS_BESIDE] = [64 * 1024 * 1024, 7];
 /** About how many bytes a loaded vocabulary takes for each of its tokens. As in the helper (base/gguf.h). */
@@ -82,17 +82,18 @@ export function memoryOf(size: number, { kvBytes, contextLength, embeds, vocabul
   return kvBytes === 0 ? null : Math.round(size + context + beside + vocabulary * TOKEN_BYTES);
 }
 
-/** As in the helper (base/gguf.c). */
+/** The bytes of a token in the KV memory, computed as in the helper (base/gguf.c). */
 function kvBytesOf(number: (name: string) => number): number {
   const heads = number("attention.head_count");
   const shared = heads === 0 ? 0 : number("embedding_length") / heads;
   const numbers = (number("attention.key_length") || shared) + (number("attention.value_length") || shared);
-  // Some models have keys and values only in some layers: in every n-th, or each layer says how many heads it has.
+  // Some models have keys and values only in some layers: in every n-th layer, or the header has the number of heads of each
+  // layer.
   const layers = Math.floor(number("block_count") / (number("full_attention_interval") || 1));
   return 2 * numbers * (number("attention.head_count_kv.sum") || (number("attention.head_count_kv") || heads) * layers);
 }
 
-/** The first bytes of a file, or fewer if there are no more. */
+/** The first `most` bytes of a file, or fewer if the file is shorter. */
 async function readStart(path: string, most: number): Promise<Buffer> {
   try {
     const handle = await open(path, "r");
@@ -107,7 +108,7 @@ async function readStart(path: string, most: number): Promise<Buffer> {
   }
 }
 
-/** The values of all keys with numbers, and the chat template, up to where the bytes end or are invalid. */
+/** Reads the chat template and the values of all keys with numbers, until the bytes end or are invalid. */
 function headerOf(bytes: Buffer): { numbers: Map<string, number>; template: string } {
   const found = { numbers: new Map<string, number>(), template: "" };
   let at = 0;
@@ -126,7 +127,10 @@ function headerOf(bytes: Buffer): { numbers: Map<string, number>; template: stri
     skipText();
     return bytes.toString("utf8", start, at);
   };
-  /** Notes how many items an array has, and their sum if there may be one for each layer. The bytes may end in it. */
+  /**
+   * Notes the number of items of an array. If it may have one item for each layer, also notes their sum. The bytes may end within
+   * the array.
+   */
   const readArray = (key: string): void => {
     const [type, count] = [number(4), number(8)];
     found.numbers.set(`${key}.count`, count);
@@ -140,7 +144,7 @@ function headerOf(bytes: Buffer): { numbers: Map<string, number>; template: stri
   };
   try {
     if (bytes.toString("latin1", 0, 4) !== "GGUF") return found;
-    at = 16; // after the version and the number of tensors
+    at = 16; // skips the version and the number of tensors
     for (let pairs = number(8); pairs > 0; pairs--) {
       const key = text();
       const type = number(4);

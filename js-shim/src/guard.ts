@@ -1,4 +1,4 @@
-// What every request passes on its way to the helper: the gate and the rate limit, which remember how it went.
+// The checks that every request passes before the helper gets it: the gate and the rate limit. Both remember the outcomes.
 import { setTimeout as sleep } from "node:timers/promises";
 import { GRACE_MS, isWork } from "./call.js";
 import { FmError } from "./errors.js";
@@ -49,7 +49,7 @@ export class Guard implements Transport {
   }
 }
 
-/** A request that needs the model. */
+/** A request that needs a model. */
 class GuardedCall implements Operation {
   readonly result: Promise<JsonObject>;
   readonly #guard: GuardOptions;
@@ -105,7 +105,7 @@ class GuardedCall implements Operation {
     if (error !== null && concerns(error, this.#params["model"])) throw error;
   }
 
-  /** Throws, unless the request is to be sent once more. */
+  /** Throws the error, unless the request is to be sent again. */
   async #noteFailure(error: FmError): Promise<void> {
     const { gate, limiter, events } = this.#guard;
     if (error.code === "UNAVAILABLE") gate.doubt();
@@ -116,7 +116,7 @@ class GuardedCall implements Operation {
     await this.#unlessOver(sleep(delay, undefined, { signal: this.#cancelled.signal }).catch(() => {}));
   }
 
-  /** Waits for the gate or for a pause, but no longer than the request may take, and not after a cancel. */
+  /** Waits for the gate or for a pause. The wait ends when the request times out or is cancelled. */
   #unlessOver<T>(wait: Promise<T>, gate: Compatibility | null = null): Promise<T> {
     const { signal } = this.#cancelled;
     if (signal.aborted) return Promise.reject(cancelledError());
@@ -146,7 +146,7 @@ class GuardedCall implements Operation {
   }
 }
 
-/** The default model may be missing although the model that the request names is there. */
+/** Even if the default model is missing, the model that the request names may exist. */
 function concerns({ reasonCode }: FmError, model: unknown): boolean {
   return reasonCode !== "MODEL_NOT_READY" || DEFAULT_MODELS.has(model);
 }

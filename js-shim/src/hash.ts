@@ -1,4 +1,4 @@
-// Checksums, which show whether a file is the right one.
+// Checksums. They show whether a file has the right contents.
 import type { Hash } from "node:crypto";
 import { open } from "node:fs/promises";
 
@@ -15,7 +15,7 @@ export async function hashText(text: string): Promise<string> {
   return (await sha256()).update(text).digest("hex");
 }
 
-/** Node takes some ms to load node:crypto, and few hosts need it. */
+/** Loads node:crypto on demand: loading takes some ms, and few hosts need it. */
 async function sha256(): Promise<Hash> {
   return (await import("node:crypto")).createHash("sha256");
 }

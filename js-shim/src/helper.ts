@@ -1,4 +1,4 @@
-// The helpers of a client: one for all calls, or one for each; started when needed, replaced when they die.
+// The helpers of a client: one for all calls, or one for each call. They are started on demand, and replaced when they die.
 import { setTimeout as sleep } from "node:timers/promises";
 import { Call } from "./call.js";
 import { Connection } from "./connection.js";
@@ -16,20 +16,20 @@ import { isObject } from "./types.js";
 const CHILDREN_MAX = 2;
 /** How often a call that no helper has read is sent to another one. */
 const RESENDS_MAX = 1;
-/** Errors of the system that may be over a moment later. */
+/** Errors of the system that may disappear a moment later. */
 const PASSING: ReadonlySet<unknown> = new Set(["EAGAIN", "ENOMEM", "EMFILE", "ENFILE", "ETXTBSY"]);
-/** Codes of a helper that has gone. */
+/** Error codes that mean that the helper has ended. */
 const ENDS: ReadonlySet<string> = new Set(["HELPER_EXITED", "HELPER_UNHEALTHY", "PROTOCOL_ERROR", "SPAWN_FAILED"]);
 
 /** How a {@link Helper} starts and ends its processes. */
 export interface HelperOptions {
   /** Makes the spawn options anew for every start; may reject with an FmError. */
   spawnOptions: () => Promise<SpawnOptions>;
-  /** Called when the helper speaks another version: what was copied from elsewhere may be out of date. */
+  /** Called when the helper speaks another version of the protocol: a copy of the helper may be out of date. */
   discardCopy: () => Promise<void>;
   handshakeTimeoutMs: number;
   shutdownTimeoutMs: number;
-  /** A helper without calls ends after this time; 0: never. */
+  /** A helper that gets no call for this time is ended; 0: never. */
   idleTimeoutMs: number;
   /** Whether responses are stored in the helper's memory, so that its end loses them. */
   storesInMemory: () => boolean;
@@ -41,7 +41,7 @@ export interface HelperOptions {
 /** The states of the client that come from the helper. */
 type HelperState = Exclude<ClientState, "unknown" | "waiting" | "limited">;
 
-/** A call under way: the helper that makes its answer, and the responses that its events have named. */
+/** A call in progress: the helper that works on it, and the ids of the responses in its events. */
 interface Maker {
   connection: Connection;
   responses: Set<string>;
@@ -60,10 +60,10 @@ export class Helper implements Transport {
   #starting: Promise<Connection> | null = null;
   /** All helpers that were started and are not gone yet. */
   readonly #processes = new Set<Connection>();
-  /** Helpers that were asked to end: their end is no crash. */
+  /** Helpers that were asked to end. Their end does not count as a crash. */
   readonly #leaving = new WeakSet<Connection>();
   readonly #makers = new Set<Maker>();
-  /** How many more helpers for one request may be started now. `#waiting`: the calls that wait for a place. */
+  /** How many more helpers for a single call may be started now. `#waiting`: the calls that wait for such a place. */
   #places = CHILDREN_MAX;
   readonly #waiting: (() => void)[] = [];
   #closed: Promise<void> | null = null;
@@ -78,7 +78,7 @@ export class Helper implements Transport {
     this.#crashes = new Crashes(options.restart, options.spawnPerRequest);
   }
 
-  /** Why no helper will be started; null: one may be started, or is running. */
+  /** The error if no helper will be started; null: a helper runs or may be started. */
   get refusal(): FmError | null {
     if (this.#isClosed) return closedError();
     const refusal = this.#crashes.refusal;
@@ -91,7 +91,7 @@ export class Helper implements Transport {
     this.#crashes.reset();
   }
 
-  /** Lets the helper end if it does nothing. The next call starts one, which may find other models. */
+  /** Ends the helper if it has no calls. The next call starts a new helper, which may find other models. */
   renew(): void {
     if (this.#busy === 0) this.#park();
   }
@@ -112,7 +112,7 @@ export class Helper implements Transport {
     return this.#closed;
   }
 
-  /** True from the first moment of `close`. */
+  /** True as soon as `close` was called. */
   get #isClosed(): boolean {
     return this.#closing.signal.aborted;
   }
@@ -133,7 +133,7 @@ export class Helper implements Transport {
     }
   }
 
-  /** After `close`, the end of the helper is not its failure. */
+  /** After `close`, replaces errors about the helper's end by the error of a closed client. */
   #explain(error: FmError): FmError {
     return this.#isClosed && ENDS.has(error.code) ? closedError() : error;
   }
@@ -142,14 +142,17 @@ export class Helper implements Transport {
     return this.#live !== null || this.#starting !== null ? "persistent" : this.#crashes.mode;
   }
 
-  /** A cancel goes to the helper that makes the response, even if that takes no other call. Null: it is settled. */
+  /**
+   * Sends the call to a helper. A cancel goes to the helper that makes the response, even if that helper gets no other calls.
+   * Null: the call is settled.
+   */
   #ask(call: Call): Promise<JsonObject | null> {
     const maker = this.#makerOf(call);
     if (maker !== undefined) return call.sendOn(maker.connection);
     return this.#mode === "persistent" ? this.#askOne(call) : this.#askOwn(call);
   }
 
-  /** Asks the helper that serves all calls. Null: the call was settled meanwhile. */
+  /** Sends the call to the helper that serves all calls. Null: the call was settled meanwhile. */
   async #askOne(call: Call): Promise<JsonObject | null> {
     const connection = this.#live?.readySince != null ? this.#live : await this.#connect();
     if (call.isOver) return null;
@@ -174,7 +177,7 @@ export class Helper implements Transport {
     return connection;
   }
 
-  /** Starts a helper; if it speaks another version, starts one once more. */
+  /** Starts a helper. If it speaks another version of the protocol, starts a helper once more. */
   async #startAny(onStarted: (connection: Connection) => void): Promise<Connection> {
     for (let again = true; ; again = false) {
       try {
@@ -194,7 +197,7 @@ export class Helper implements Transport {
     if (this.#isClosed) throw closedError();
     this.#options.onState("starting");
     const spawn = await this.#prepare();
-    // The client may have been closed meanwhile, and then nothing would end the new helper.
+    // The client may have been closed meanwhile. Without this check, nothing would end the new helper.
     if (this.#isClosed) throw closedError();
     const connection = new Connection({
       spawn,
@@ -209,7 +212,7 @@ export class Helper implements Transport {
     return connection;
   }
 
-  /** Finds the program. */
+  /** Makes the spawn options; this includes finding the program. */
   async #prepare(): Promise<SpawnOptions> {
     try {
       return await this.#options.spawnOptions();
@@ -218,7 +221,10 @@ export class Helper implements Transport {
     }
   }
 
-  /** A helper that was never ready is not started again; one that was ready before may be ready again. */
+  /**
+   * Records a failed start. If no helper was ever ready, none is started again. If one was ready before, the failure counts as a
+   * crash.
+   */
   #noteFailedStart(error: FmError): FmError {
     if (this.#isClosed) return closedError();
     if (this.#refusal !== null || this.#crashes.refusal !== null) return error;
@@ -247,7 +253,7 @@ export class Helper implements Transport {
     else if (this.#crashes.mode === "per-request") this.#options.onState("per-request");
   }
 
-  /** Asks a helper that is started only for this call. */
+  /** Starts a helper only for this call, and sends the call to it. */
   async #askOwn(call: Call): Promise<JsonObject | null> {
     if (call.params["background"] === true) throw notInBackground();
     await this.#takePlace();
@@ -264,7 +270,7 @@ export class Helper implements Transport {
     }
   }
 
-  /** The place becomes free when the helper that had it is gone. */
+  /** Frees the place after its helper has ended. */
   async #clearPlace(connection: Connection | null): Promise<void> {
     if (connection !== null) await this.#retire(connection);
     this.#leavePlace();
@@ -310,7 +316,7 @@ export class Helper implements Transport {
     this.#idle.unref();
   }
 
-  /** There was no call for a long time: the helper ends, unless it holds responses that would be lost. */
+  /** Ends the helper, unless it holds responses that would be lost. */
   #park(): void {
     const connection = this.#live;
     if (connection === null || connection.readySince === null) return;

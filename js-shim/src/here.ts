@@ -1,5 +1,5 @@
-// Where this code is. ES modules and CommonJS tell it in ways that do not compile in each other, so scripts/build.mjs writes
-// this file's output for each; these lines only give the types.
+// Where this code is. ES modules and CommonJS need different code for this, and neither form compiles as the other. So
+// scripts/build.mjs writes this file's output for each of them. The lines below only declare the types.
 
 /** The folder that the compiled code is in; in a host that is bundled into one file, the folder of that file. */
 export const here: string = "";

@@ -1,4 +1,4 @@
-// Models on Hugging Face: what a reference names, and which files of a repository that means.
+// Models on Hugging Face: parses references, and selects the files of a repository that a reference means.
 import { basename } from "node:path";
 import { fetchPages, hubEndpoint, type DownloadOptions } from "./download.js";
 import { FmError } from "./errors.js";
@@ -30,14 +30,14 @@ export interface HubFile {
 type Listed = Pick<HubFile, "size" | "sha256"> & { path: string };
 
 const GGUF = " Name one that has GGUF files: its name often ends in -GGUF.";
-/** The quantisation that is taken if none is asked for. */
+/** The default quantisation. */
 const USUAL = "Q4_K_M";
-/** Of several projectors the first of these types is taken: most models lose nothing with them. */
+/** If there are several projectors, the first one of these types is used. Most models lose no quality with them. */
 const PROJECTORS = ["F16", "BF16", "Q8_0"];
 const NAMES = /^(?:hf:)?(\w[\w.-]*\/\w[\w.-]*)(?::([\w.-]+)|\/(.+))?$/;
-/** As Ollama writes a model of the hub. */
+/** The forms in which Ollama names a model of the hub. */
 const WITHOUT_PROTOCOL = /^(?:hf|huggingface)\.co\//;
-/** First words of the hub's addresses that are no owner's name. */
+/** First parts of the hub's paths that are not names of owners. */
 const SECTIONS: ReadonlySet<string> = new Set(["collections", "datasets", "models", "organizations", "papers", "spaces"]);
 const HOSTS: ReadonlySet<string> = new Set(["huggingface.co", "hf.co"]);
 
@@ -81,7 +81,7 @@ export async function filesOnHub(reference: HubReference, options: DownloadOptio
   }
   const files = parts.map((file) => ({ ...file, name: basename(file.path) }));
   const projector = isProjector(chosen.path) ? undefined : projectorOf(all);
-  // For a model, the helper takes the projector whose name is most like the model's.
+  // The helper uses the projector whose name is most similar to the model's name.
   if (projector !== undefined) files.push({ ...projector, name: `mmproj-${idOf(chosen.path)}.gguf` });
   return files.reverse().map(({ path, name, size, sha256 }) => ({ url: addressOn(reference, path), name, size, sha256 }));
 }
@@ -128,12 +128,12 @@ function choose(all: readonly Listed[], { repository, file, quant }: HubReferenc
   throw new FmError("INVALID_REQUEST", `${repository} ${what}. Pull one of these: ${names.join(", ")}`);
 }
 
-/** Whether the repository has a split model as one file, too. */
+/** Whether the repository also has a split model as one file. */
 function isTwice(path: string, all: readonly Listed[]): boolean {
   return partsOf(path).length > 1 && all.some((file) => basename(file.path) === `${idOf(path)}.gguf`);
 }
 
-/** Names of models that can be typed. */
+/** Model names that users can type. */
 function choices(repository: string, models: readonly Listed[]): string[] {
   const quants = models.map(({ path }) => quantOf(path));
   return models.map(({ path }, index) => {

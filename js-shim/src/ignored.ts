@@ -2,7 +2,7 @@
 import * as LIMITS from "./limits.js";
 import { isObject } from "./types.js";
 
-/** The most names; the helper reports as many for a request. */
+/** The most names in the header. The helper reports at most this many for a request. */
 const MAX_NAMES = LIMITS.ignored_paths;
 /** The longest name, before it is encoded. */
 const MAX_NAME_CHARS = LIMITS.ignored_path_bytes;
@@ -43,7 +43,10 @@ function cut(path: string): string {
   return path.length <= MAX_NAME_CHARS ? path : path.slice(0, MAX_NAME_CHARS).replace(/[\ud800-\udbff]$/, "");
 }
 
-/** Percent-encodes, as UTF-8, what a header can't have or what would look like another entry; "" gets quotes. */
+/**
+ * Percent-encodes, as UTF-8, characters that a header can't have and those that would look like another entry. "" becomes two
+ * quotes.
+ */
 function encode(path: string): string {
   if (path === "") return '""';
   return path.replace(/[^!-$&-+\--~]+/g, (text) =>

@@ -1,5 +1,5 @@
-// What a client needs only from its first call on. That call loads it as a separate file, dist/later.cjs, so a host
-// that never makes a call does not wait for it.
+// The code that a client needs only after its first call. The first call loads this code from a separate file, dist/later.cjs. So
+// a host that never makes a call does not wait for it.
 export { catalogModel, searchCatalog } from "./catalog.js";
 export { Core } from "./core.js";
 export { findModel } from "./find-model.js";

@@ -1,4 +1,4 @@
-// Where the fm-proxy program is.
+// Finds the fm-proxy program.
 import * as fs from "node:fs";
 import Module from "node:module";
 import { delimiter, dirname, isAbsolute, join, normalize, resolve } from "node:path";
@@ -7,14 +7,14 @@ import { here, packageRoot, siblings } from "./here.js";
 import { programFile } from "./program.js";
 
 const NAME = process.platform === "win32" ? "fm-proxy.exe" : "fm-proxy";
-/** What macOS starts: a folder, with the program in it. */
+/** The app bundle of macOS: a folder that contains the program. */
 const APP = "fm-proxy.app";
 const IN_APP = join("Contents", "MacOS", "fm-proxy");
 
 /** The packages of all platforms. */
 const PACKAGES = ["linux-x64", "linux-arm64", "darwin-arm64", "win32-x64"].map((platform) => `@fm-proxy/${platform}`);
 
-/** The platforms with a GPU's library, as its packages name them. */
+/** The platforms that have a library for GPUs, and their names in the library's packages. */
 const GPU_PLATFORMS: Readonly<Record<string, string>> = { "linux-x64": "linux-x64-vulkan" };
 
 /** A path that may not be read (`node --permission`) counts as absent. */
@@ -91,7 +91,7 @@ export function locateHelper(options: LocateOptions): HelperLocation {
   }
   const repository = join(options.packageRoot ?? packageRoot, "..");
   const built = join(repository, "build", "bin", NAME);
-  // In another project, a folder of that name is not ours.
+  // A `build/bin` in another project is not ours.
   if (existsSync(join(repository, "CMakeLists.txt")) && existsSync(join(repository, "protocol", "PROTOCOL.md"))) {
     if (existsSync(built)) return { type: "cli", executablePath: built, origin: OWN_BUILD };
     tried.push(built);
@@ -111,9 +111,9 @@ function howToGetOne(name: string): string {
   return `There is no package ${name}. ${build} the program, and name it with the option helperPath.`;
 }
 
-/** What may hide an installed package, as a sentence with a space before it. */
+/** A sentence about what may hide an installed package, with a space before it; "": nothing is known. */
 function hiddenBy(name: string): string {
-  // Absent without `node --permission`.
+  // `process.permission` is absent without `node --permission`.
   const { permission } = process as { permission?: unknown };
   if (permission === undefined) return "";
   return ` Node's permission model hides files: start Node with --allow-fs-read for the folder of ${name}.`;
@@ -151,14 +151,14 @@ export function unpacked(path: string): string {
   return beside !== path && existsSync(beside) ? beside : path;
 }
 
-/** A name without a folder is looked up in PATH. On Windows, and if it is not found, the system does that. */
+/** Looks up a name without a folder in PATH. On Windows, and if the name is not found, the system does the look-up. */
 function named(given: string, origin: string, folders = ""): HelperLocation {
   const path = /[\\/]/.test(given) ? resolve(given) : (inFolders(given, folders.split(delimiter)) ?? given);
   if (!path.endsWith(".app")) return { type: "cli", executablePath: path, origin };
   return { type: "app-bundle", executablePath: join(path, IN_APP), appBundlePath: path, origin };
 }
 
-/** The first file that can be run, as the system does; else the first file, which has lost its permission. */
+/** The first file that can be run, as the system chooses it. Otherwise the first file, whose permission was lost. */
 function inFolders(name: string, folders: readonly string[]): string | undefined {
   if (process.platform === "win32") return undefined;
   const paths = folders.filter((folder) => isAbsolute(folder)).map((folder) => join(folder, name));
@@ -184,7 +184,7 @@ export function inPackage(packagePath: string, origin: string): HelperLocation {
   return { type: "cli", executablePath: join(packagePath, "bin", NAME), packagePath, origin };
 }
 
-/** Finds modules as a file does; throws for an odd file, too. Webpack would handle an imported `createRequire`. */
+/** Resolves modules from a file; also throws if the file's path is invalid. Webpack would replace an imported `createRequire`. */
 const resolverFor = (file: string) => (name: string) => Module.createRequire(file).resolve(name);
 
 function resolvePackage(name: string, resolve: (name: string) => string): string | null {
@@ -204,7 +204,7 @@ function resolveMain(name: string, resolve: (name: string) => string): string | 
   }
 }
 
-/** Where packagers put a package that a bundled host needs. */
+/** The folders where packagers put a package that a bundled host needs. */
 function besideHost(name: string, folders: readonly string[]): string[] {
   const within = folders.flatMap((folder) => [
     join(folder, name),
@@ -214,7 +214,7 @@ function besideHost(name: string, folders: readonly string[]): string[] {
   return [...new Set(within)];
 }
 
-/** The folders of this file (in a bundle, the host's), of the host's main program, and of Electron's resources. */
+/** The folders of this file, of the host's main program, and of Electron's resources. In a bundle, this file is the host's. */
 function hostFolders(): string[] {
   const main = programFile();
   const resources = (process as { resourcesPath?: string }).resourcesPath;

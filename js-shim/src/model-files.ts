@@ -42,7 +42,7 @@ export async function findModels(env: Environment = process.env, home = userHome
   const chosen = await defaultModel(folder, own);
   const all = [...own, ...sorted];
   const elsewhere = chosen === null || all.some(({ path }) => path === chosen) ? [] : await entry("fm-proxy", chosen, chosen);
-  // Ollama may have several names for a file, and all count. Elsewhere a file counts once.
+  // Ollama may have several names for a file. Each name is listed. Files from elsewhere are listed once.
   const keyOf = ({ source, name, path }: FoundModel): string => (source === "ollama" ? `${name}\0${path}` : path);
   const found = [...elsewhere, ...all].filter((model) => !seen.has(keyOf(model)) && seen.add(keyOf(model)));
   const first = found.findIndex(({ path }) => path === chosen);
@@ -55,7 +55,7 @@ export async function ownModels(folder: string): Promise<FoundModel[]> {
   return (await Promise.all(names.map((name) => entry("fm-proxy", idOf(name), join(folder, name))))).flat();
 }
 
-/** A file of a model that is split into several. */
+/** The part of a file's name that gives its number, if a model is split into several files. */
 const PART = /-(\d{5})-of-(\d{5})(?=\.gguf$)/i;
 
 /**
@@ -101,7 +101,7 @@ export function isFirstPart(path: string): boolean {
   return Number(PART.exec(path)?.[1] ?? 1) === 1;
 }
 
-/** Ollama: manifests/HOST/NAMESPACE/MODEL/TAG name a blob by its hash. */
+/** Finds Ollama's models. Each file manifests/HOST/NAMESPACE/MODEL/TAG names a blob by its hash. */
 async function ofOllama(env: Environment, home: string): Promise<FoundModel[]> {
   const roots = [env["OLLAMA_MODELS"], join(home, ".ollama", "models"), "/usr/share/ollama/.ollama/models"];
   const found = await Promise.all(given(roots).map(async (root) => {
@@ -123,18 +123,18 @@ function modelDigest(manifest: string): string {
     const digest = layers.find(({ mediaType }) => mediaType === "application/vnd.ollama.image.model")?.digest;
     return digest !== undefined && /^sha256:[0-9a-f]{64}$/.test(digest) ? digest : "";
   } catch {
-    return ""; // not one of its manifests
+    return ""; // not a manifest of Ollama
   }
 }
 
-/** `qwen3:0.6b`; the host and the namespace stand before it unless they are Ollama's own. */
+/** The name of a model, such as `qwen3:0.6b`. The host and the namespace come first, unless they are Ollama's defaults. */
 function ollamaName([host = "", ...parts]: readonly string[]): string {
   const path = parts[0] === "library" ? parts.slice(1) : parts;
   const named = host === "registry.ollama.ai" ? path : [host, ...parts];
   return `${named.slice(0, -1).join("/")}:${named[named.length - 1] ?? ""}`;
 }
 
-/** LM Studio: PUBLISHER/REPOSITORY/FILE below a folder that its settings name. */
+/** Finds LM Studio's models: PUBLISHER/REPOSITORY/FILE in a folder that its settings name. */
 async function ofLmStudio(home: string): Promise<FoundModel[]> {
   const pointed = (await readText(join(home, ".lmstudio-home-pointer"))).trim();
   const homes = pointed === "" ? [join(home, ".cache", "lm-studio"), join(home, ".lmstudio")] : [pointed];
@@ -147,7 +147,7 @@ async function ofLmStudio(home: string): Promise<FoundModel[]> {
 
 function downloadsFolder(settings: string): string | undefined {
   try {
-    // The file may have comments, so it is not read as a whole.
+    // The file may have comments, so it is not parsed as JSON.
     const named = /"downloadsFolder"\s*:\s*("(?:[^"\\]|\\.)*")/.exec(settings)?.[1];
     return named === undefined ? undefined : (JSON.parse(named) as string);
   } catch {
@@ -155,7 +155,7 @@ function downloadsFolder(settings: string): string | undefined {
   }
 }
 
-/** The cache of huggingface_hub, which llama.cpp uses too: models--OWNER--NAME/snapshots/REVISION/FILE. */
+/** Finds models in the cache of huggingface_hub: models--OWNER--NAME/snapshots/REVISION/FILE. llama.cpp uses the same cache. */
 async function ofHuggingFace(env: Environment, home: string): Promise<FoundModel[]> {
   const cache = env["XDG_CACHE_HOME"] || join(home, ".cache");
   const hfHome = env["HF_HOME"];
@@ -175,7 +175,7 @@ function hubName(path: string): string {
   return match === null ? "" : `${match[1]?.replaceAll("--", "/")}/${match[2]?.split(sep).join("/")}`;
 }
 
-/** llama.cpp's older cache, a flat folder. */
+/** Finds models in llama.cpp's older cache, a folder without subfolders. */
 async function ofLlamaCpp(env: Environment, home: string): Promise<FoundModel[]> {
   const roots = [env["LLAMA_CACHE"], join(env["XDG_CACHE_HOME"] || join(home, ".cache"), "llama.cpp")];
   const found = await Promise.all(given(roots).map((root) => ggufsBelow("llama.cpp", root, (path) => basename(path))));
@@ -187,7 +187,7 @@ async function ggufsBelow(source: FoundModel["source"], folder: string, nameOf: 
   return (await Promise.all(files.map((path) => entry(source, nameOf(path), path)))).flat();
 }
 
-/** A projector does not count as a model. */
+/** Whether a file is a model, or the first part of one. A projector is not a model. */
 function isModelFile(name: string): boolean {
   return /\.gguf$/i.test(name) && !/mmproj/i.test(name) && isFirstPart(name);
 }
@@ -198,7 +198,7 @@ export async function sizeOf(path: string): Promise<number> {
   return sizes.includes(0) ? 0 : sizes.reduce((sum, each) => sum + each, 0);
 }
 
-/** A model whose files are all there. */
+/** The entry of a model. It is left out if a file is missing. */
 async function entry(source: FoundModel["source"], name: string, path: string): Promise<FoundModel[]> {
   const size = await sizeOf(path);
   if (size === 0) return [];
@@ -224,7 +224,10 @@ export async function readAbilities(path: string): Promise<Abilities> {
   return { ...(await readTemplate(path)), embeds, sees };
 }
 
-/** The text of another program's small file; "" if there is none. A link may lead to a device that never ends. */
+/**
+ * Reads a small file of another program; "" if it can't be read. It must be a plain file, because a link may lead to a device
+ * that never ends.
+ */
 async function readText(path: string): Promise<string> {
   try {
     const it = await stat(path);
@@ -234,7 +237,10 @@ async function readText(path: string): Promise<string> {
   }
 }
 
-/** Files and links to files; links to folders are not followed. A folder that can't be read counts as empty. */
+/**
+ * All files and links to files in a folder and its subfolders. Links to folders are not followed. A folder that can't be read
+ * counts as empty.
+ */
 async function filesBelow(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
   const found: string[] = [];

@@ -1,4 +1,4 @@
-// Names of files, branches and conversations: cleans and checks them, and makes one of a text if no model gives one.
+// Names of files, branches and conversations: cleans and checks them, and makes a name from a text if no model gives a name.
 
 /** How {@link slug} writes a name. */
 export interface SlugOptions {
@@ -16,21 +16,21 @@ export interface NameScore {
   reasons: string[];
 }
 
-/** Files that Windows keeps for devices, whatever their extension. */
+/** File names that Windows reserves for devices, with any extension. */
 const RESERVED = /^(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?=\s*(?:[.:]|$))/;
-/** What models write before the name. */
+/** Words that models write before the name. */
 const PREAMBLES = [
   /^(?:sure|okay|ok|certainly|of course)\b[^:\n]*:\s*/i,
   /^here(?:'s| is| are)\b[^:\n]*:\s*/i,
   /^(?:the |a |my |suggested )*(?:file ?)?(?:name|title|slug)\b[^:\n]*:\s*/i,
 ];
-/** Words that name nothing. */
+/** Words that say nothing as a name. */
 const GENERIC = new Set(
   "untitled new file document doc text note notes misc stuff data temp tmp test example sample thing item title name".split(
     " ",
   ),
 );
-/** Words that carry little of what a text is about. */
+/** Words that say little about the subject of a text. */
 const SMALL = new Set(
   (
     "a an and are as at be but by can do for from had has have how i if in into is it its me my no not of on or our " +

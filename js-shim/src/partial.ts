@@ -1,4 +1,4 @@
-// What has come of an answer that was cut off.
+// Collects the part of an answer that had arrived when its stream broke off.
 import type { FmError } from "./errors.js";
 import type { JsonObject, WireEvent, WireResponse } from "./types.js";
 import { isObject } from "./types.js";
@@ -35,12 +35,12 @@ export class PartialResponse {
     return this.#begun && !this.#over;
   }
 
-  /** The response as it stands, or undefined before the stream has begun. */
+  /** The response as far as it has arrived; undefined before the stream has begun. */
   get response(): WireResponse | undefined {
     return this.#response ?? undefined;
   }
 
-  /** Takes note of an event. False means that the stream is over already and the event must not be passed on. */
+  /** Records an event. False: the stream is over already, and the event must not be passed on. */
   observe(event: AnyEvent): boolean {
     if (this.#over) return false;
     this.#begun = true;
@@ -52,7 +52,7 @@ export class PartialResponse {
   }
 
   /**
-   * Ends the stream: the events `error` and `response.failed`. A stream that was joined in the middle
+   * Makes the events that end the stream: `error` and `response.failed`. A stream that was joined in the middle
    * (`starting_after`) has no response to report, so it gets `error` alone.
    */
   fail(error: FmError): WireEvent[] {

@@ -10,12 +10,12 @@ import { whyNotStarted } from "./start-error.js";
 
 /** Bytes that may wait for a helper that does not read. */
 const MAX_UNWRITTEN_BYTES = 64 * 1024 * 1024;
-/** How long the last output may still come after the exit was seen. */
+/** How long to wait for the last output after the exit was seen. */
 const DRAIN_MS = 100;
-/** How much is kept of what a helper says on stderr before it has answered. */
+/** How many bytes of a helper's stderr are kept until its first answer. */
 const MAX_LAST_WORDS_BYTES = 2048;
 
-/** Signals that a process brings upon itself. */
+/** Signals that a process causes by its own fault. */
 const CRASHES: ReadonlySet<string> = new Set(["SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "SIGSYS", "SIGTRAP"]);
 
 /**
@@ -28,21 +28,21 @@ const OWN_GROUP = process.platform !== "win32";
 /** How a helper process is started. */
 export interface SpawnOptions {
   path: string;
-  /** Where the path is from, for errors. */
+  /** Who named the path; used in errors. */
   origin: string;
   args: readonly string[];
-  /** What the arguments and the environment set, for errors: `engine "fake"`. */
+  /** The settings in the arguments and the environment, such as `engine "fake"`; used in errors. */
   settings: readonly string[];
   env: Record<string, string>;
   cwd: string | undefined;
-  /** Tells who gets its standard error at the moment: nobody, this process's own, or a function. */
+  /** Returns the present receiver of the helper's standard error: nobody, this process's own, or a function. */
   stderr: () => "ignore" | "inherit" | ((text: string) => unknown);
 }
 
 /** What a helper process tells its owner. */
 export interface ProcessEvents {
   onBytes(bytes: Uint8Array): void;
-  /** Comes exactly once: it could not be started, has ended, or cannot be written to any more. */
+  /** Called exactly once: the helper could not be started, has ended, or has closed its input. */
   onEnd(error: FmError): void;
 }
 
@@ -55,12 +55,12 @@ export class HelperProcess {
   readonly exited: Promise<void>;
   #ended = false;
   #crashed = false;
-  /** The end of its stderr until it has answered; null from then on. */
+  /** The last bytes of its stderr until its first answer; null afterwards. */
   #lastWords: Buffer | null = Buffer.alloc(0);
   /** Whether the host was warned that its onLog throws. */
   #warned = false;
 
-  /** Starts the process. Throws an FmError (SPAWN_FAILED) for what the system refuses at once. */
+  /** Starts the process. Throws an FmError (SPAWN_FAILED) if the system refuses that at once. */
   constructor(options: SpawnOptions, events: ProcessEvents) {
     this.#events = events;
     this.#options = options;
@@ -74,17 +74,17 @@ export class HelperProcess {
     this.exited = this.#listen();
   }
 
-  /** Whether it came to its end by its own fault, rather than that somebody ended it. */
+  /** Whether the process ended by its own fault, not because it was asked or forced to end. */
   get crashed(): boolean {
     return this.#crashed;
   }
 
-  /** The helper has answered: from now on its stderr is not kept. */
+  /** Notes that the helper has answered. Its stderr is not kept any more. */
   setReady(): void {
     this.#lastWords = null;
   }
 
-  /** For errors of a start: the program, its settings, and its last words; with a space before the text. */
+  /** The program, its settings and its last output, for errors of a start. The text begins with a space. */
   describeStart(): string {
     const { path, origin, settings } = this.#options;
     const told = settings.length > 0 ? `, started with ${settings.join(", ")}` : "";
@@ -92,14 +92,14 @@ export class HelperProcess {
     return ` It is ${path}, from ${origin}${told}.${words === "" ? "" : ` It said: ${words}`}`;
   }
 
-  /** What it has written to stderr until its first answer, in one line; empty from then on. */
+  /** The last output on stderr before its first answer, in one line; empty afterwards. */
   get lastWords(): string {
     return oneLine(this.#lastWords ?? Buffer.alloc(0));
   }
 
   /** Writes one whole frame. Throws an FmError (OVERLOADED) when the helper has stopped reading. */
   write(bytes: Uint8Array): void {
-    // Without a free descriptor Node makes a child that has no pipes at all; "error" follows.
+    // If no descriptor is free, Node makes a child without pipes. The event "error" follows.
     const stdin = this.#child.stdin as ChildProcess["stdin"] | undefined;
     if (this.#ended || stdin == null) return;
     if (stdin.writableLength + bytes.length > MAX_UNWRITTEN_BYTES) {
@@ -119,14 +119,14 @@ export class HelperProcess {
   }
 
   /**
-   * For Node, a process that could not be started has the number 0 until the error is reported. A signal to 0 goes to
-   * every process of this one's group (kill(2)): the host, and what started it.
+   * Sends a signal, but only to a process that has started. For Node, a process that could not be started has the number 0 until
+   * the error is reported. A signal to 0 goes to the whole process group of the host (kill(2)).
    */
   #signal(signal: "SIGTERM" | "SIGKILL"): void {
     if (this.#child.pid !== undefined) this.#child.kill(signal);
   }
 
-  /** Says whether the process keeps Node's event loop alive. */
+  /** Sets whether the process keeps Node's event loop alive. */
   setBusy(busy: boolean): void {
     const verb = busy ? "ref" : "unref";
     this.#child[verb]();
@@ -135,7 +135,7 @@ export class HelperProcess {
     }
   }
 
-  /** Always through a pipe: the last output of a helper that fails must be in the error too. */
+  /** Reads stderr. It is always a pipe, because an error must have the last output of a helper that failed. */
   #readStderr(): void {
     const decoder = new StringDecoder("utf8");
     this.#child.stderr?.on("error", () => {});
@@ -149,7 +149,7 @@ export class HelperProcess {
     });
   }
 
-  /** If the host's onLog throws, it is warned once. */
+  /** Calls the host's onLog. If it throws, the host is warned once. */
   #log(onLog: (text: string) => unknown, text: string): void {
     callBack("onLog", onLog, text, (what, error) => {
       if (!this.#warned) warnOf(what, error);
@@ -163,7 +163,7 @@ export class HelperProcess {
       if (!this.#ended) this.#events.onBytes(chunk);
     });
     child.stdout?.on("error", () => {});
-    // A dead helper's stdin gives EPIPE; the exit follows and says more.
+    // Writing to a dead helper gives EPIPE. The event "exit" follows, and its error says more.
     child.stdin?.on("error", () => this.#endSoon("closed its input"));
     return new Promise((exited) => {
       child.on("error", (error) => {
@@ -182,7 +182,7 @@ export class HelperProcess {
     });
   }
 
-  /** Waits a moment for what is still in the pipe; "close" comes when it is empty. */
+  /** Waits a moment for output that is still in the pipe. The event "close" comes when the pipe is empty. */
   #endSoon(how: string): void {
     if (this.#ended) return;
     setTimeout(() => this.#endNow(how), DRAIN_MS).unref();
@@ -215,14 +215,16 @@ export function spawnError(error: unknown, { path, origin, cwd }: Pick<SpawnOpti
   return new FmError("SPAWN_FAILED", what, fields);
 }
 
-/** Why a file may not be run, by its kind: the system's error does not say it. */
+/** The reason why a file can't be run, by its kind. The system's error does not give it. */
 const WHAT_IT_IS: Partial<Record<FileKind, string>> = {
   folder: "is a directory",
   other: "is not a program",
   closed: "may not be read or run by this user",
 };
 
-/** The system reports the same error for a missing program and for one that nothing can load. */
+/**
+ * Describes the fault of a program. The system reports the same error for a missing program and for one with a missing loader.
+ */
 function whatIsWrong(path: string, error: unknown): string {
   const { code } = error as NodeJS.ErrnoException;
   if (code === "EACCES") return WHAT_IT_IS[kindOf(path)] ?? whyNotStarted(error);
@@ -239,7 +241,7 @@ function isDirectory(path: string): boolean {
   }
 }
 
-/** Writes as the child itself would. It does not use process.stderr: errors of that would be the host's. */
+/** Writes to standard error, as the child itself would. It does not use process.stderr, whose errors would go to the host. */
 function writeToStderr(chunk: Uint8Array): void {
   try {
     for (let at = 0; at < chunk.length;) at += writeSync(2, chunk, at);
@@ -248,7 +250,7 @@ function writeToStderr(chunk: Uint8Array): void {
   }
 }
 
-/** Any program's words as part of a sentence: no half character at the cut, no control characters. */
+/** Turns a program's output into a part of a sentence, without half characters and control characters. */
 function oneLine(words: Buffer): string {
   let start = 0;
   while (start < 3 && ((words[start] ?? 0) & 0xc0) === 0x80) start++;

@@ -1,4 +1,4 @@
-// Downloads model files. Afterwards a file is whole and right, or absent.
+// Downloads model files. Afterwards a file is complete and correct, or absent.
 import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { isAlive } from "./alive.js";
@@ -71,7 +71,10 @@ export async function pullModel(reference: string, options: PullOptions = {}): P
   return { id: idOf(last.path), ...last, size, files, default: isDefault };
 }
 
-/** Chooses the folder's first model that does not embed, so that no later one takes its place. Whether it is chosen. */
+/**
+ * Chooses the folder's first model that does not embed, so that no later download becomes the default. Returns whether the model
+ * is the chosen one.
+ */
 async function chooseFirst(path: string, folder: string): Promise<boolean> {
   const chosen = await chosenModel(folder);
   if (chosen !== null) return chosen === path;
@@ -82,7 +85,7 @@ async function chooseFirst(path: string, folder: string): Promise<boolean> {
   return true;
 }
 
-/** The progress of a download of several files; those before this one have `before` bytes. */
+/** The total progress of several downloads. The files before the present one have `before` bytes. */
 function ofAll({ received, total }: PullProgress, before: number, sizes: readonly (number | null)[]): PullProgress {
   const whole = sizes.length === 1 ? total : sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0);
   return { received: before + received, ...(whole === undefined ? {} : { total: whole }) };
@@ -100,10 +103,10 @@ async function pullFile(source: Source, path: string, options: DownloadOptions):
 /** The origin of a hash that the caller gave. */
 const OPTION = "the option sha256";
 
-/** Names that every system and terminal takes, and `models rm` too. */
+/** Valid file names. Every system and terminal accepts them, and `models rm` too. */
 const FILE = /^(?!\.)[^\\/:\p{Cc}]+\.gguf$/iu;
 
-/** The files to download; the one that names the model comes last, so that an incomplete model looks like none. */
+/** The files to download. The file that names the model comes last, so that an incomplete model is not found. */
 async function sourcesOf(reference: string, options: PullOptions): Promise<Source[]> {
   const sha256 = options.sha256 == null ? null : String(options.sha256).toLowerCase();
   if (sha256 !== null && !/^[0-9a-f]{64}$/.test(sha256)) {
@@ -169,13 +172,13 @@ function urlOf(reference: string): URL {
   return url;
 }
 
-/** How long the owner of a lock may take to write its number into it, in ms. */
+/** How long the owner of a lock may take to write its process number into the lock, in ms. */
 const UNSIGNED_MS = 10_000;
 
-/** The locks of this process. */
+/** The locks that this process holds. */
 const held = new Set<string>();
 
-/** One process downloads a file at a time. A lock of a process that is gone does not count. */
+/** Takes the lock of a file, which only one process may download at a time. A lock whose process has ended does not count. */
 async function lock(path: string): Promise<() => Promise<void>> {
   for (let tries = 0; tries < 2; tries++) {
     try {
@@ -201,10 +204,10 @@ function inUse(owner: string, path: string): FmError {
   return new FmError("UNAVAILABLE", `${who} is downloading this file. Wait until it is done, or delete ${path}.`);
 }
 
-/** The process that owns a lock; "": it has not written its number yet; null: it no longer runs. */
+/** The number of the process that owns a lock. "": the owner has not written it yet. Null: the owner no longer runs. */
 async function ownerOf(path: string): Promise<string | null> {
   const owner = await readFile(path, "utf8").catch(() => "");
-  // In a container a process may have the number of one that was killed in the container before it.
+  // In a container, this process may have the same number as a process that was killed in an earlier container.
   if (owner === String(process.pid) && !held.has(path)) return null;
   if (owner !== "") return Number(owner) > 0 && isAlive(Number(owner)) ? owner : null;
   const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: 0 }));
@@ -219,7 +222,7 @@ export async function checkIdle(files: readonly string[]): Promise<void> {
   }
 }
 
-/** Removes only the lock of a process that is gone: another process may have been faster and hold it by now. */
+/** Removes a lock only if its process has ended. Another process may have taken the lock meanwhile. */
 async function removeLock(path: string): Promise<void> {
   const aside = `${path}.${crypto.randomUUID()}`;
   await rename(path, aside).catch(() => {});
@@ -227,7 +230,10 @@ async function removeLock(path: string): Promise<void> {
   else await rename(aside, path);
 }
 
-/** The file, if it is there as wanted. Null: download it, and replace a file of the same address or of another hash. */
+/**
+ * The file, if it exists already and is the wanted one. Null: it must be downloaded. The download may replace a file from the
+ * same address or with another hash.
+ */
 async function alreadyThere(path: string, source: Source): Promise<Downloaded | null> {
   const there = await stat(path).catch(() => null);
   if (there === null) return null;

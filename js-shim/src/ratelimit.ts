@@ -15,7 +15,7 @@ export interface RateLimitOptions {
   /** Rate limits in a row after which no request is sent for `disableForMs`. */
   maxConsecutiveRateLimits: number;
   disableForMs: number;
-  /** With `retry`: the longest pause before the next try. */
+  /** With `retry`: the longest pause before the next try, in ms. */
   maxRetryDelayMs: number;
 }
 
@@ -27,7 +27,7 @@ export const RATE_LIMIT_OPTIONS: RateLimitOptions = {
   maxRetryDelayMs: 30_000,
 };
 
-/** With `fallback`: how long no request is sent after a rate limit. */
+/** With `fallback`: how long no request is sent after a rate limit, in ms. */
 const COOL_DOWN_MS = 60_000;
 const FIRST_DELAY_MS = 1000;
 /** A random time up to this is added to a pause, so that many hosts do not try again at the same time. */
@@ -44,7 +44,7 @@ export class RateLimiter {
     this.#options = options;
   }
 
-  /** Why no request is sent at the moment; null while one may be. */
+  /** The error if no request may be sent at the moment; null: one may be sent. */
   refusal(): FmError | null {
     const wait = this.#closedUntil - performance.now();
     if (wait <= 0) return null;
@@ -52,14 +52,14 @@ export class RateLimiter {
     return new FmError("RATE_LIMITED", what, { retryAfterMs: Math.ceil(wait) });
   }
 
-  /** A request went well. */
+  /** Records that a request succeeded. */
   noteSuccess(): void {
     this.#inARow = 0;
     this.#delayMs = FIRST_DELAY_MS;
     this.#closedUntil = 0;
   }
 
-  /** A request met the limit. Returns how long to wait before it is sent again, in ms; null: it fails. */
+  /** Records that a request met the limit. Returns how long to wait before the request is sent again, in ms; null: it fails. */
   noteLimit(): number | null {
     const { rateLimitPolicy, maxConsecutiveRateLimits, disableForMs, maxRetryDelayMs } = this.#options;
     this.#inARow++;

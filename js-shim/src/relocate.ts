@@ -1,4 +1,4 @@
-// For a helper that can't be run where it is: repairs its permissions, or copies it to where it can be run.
+// Makes a helper runnable that can't be run where it is: repairs its permissions, or copies it to another folder.
 import { constants } from "node:fs";
 import {
   access,
@@ -21,25 +21,25 @@ import { FmError } from "./errors.js";
 import { hashFile } from "./hash.js";
 import { whatIsForbidden } from "./start-error.js";
 
-/** Copies of the helper begin with this. */
+/** Names of copies begin with this. */
 const PREFIX = "fm-proxy-helper-";
-/** A copy from which no process has started a helper for this long is removed. */
+/** A copy is removed if no process has started a helper from it for this many ms. */
 const UNUSED_MS = 30 * 24 * 3600 * 1000;
-/** A use is noted at most once in this time. */
+/** A use is noted at most once in this many ms. */
 const NOTED_MS = 24 * 3600 * 1000;
-/** The loaders of the programs in the platform's package. Without it, this Linux has another C library than glibc. */
+/** The loaders of the programs in the platform's package. A Linux without this file has another C library than glibc. */
 const LOADERS: Record<string, string> = {
   x64: "/lib64/ld-linux-x86-64.so.2",
   arm64: "/lib/ld-linux-aarch64.so.1",
 };
 
-/** Engines, what describes them, and their libraries. */
+/** The names of engines, their descriptions and their libraries. */
 const OURS = /^fm-|\.(?:so(?:\.[\d.]+)?|dylib|dll)$/;
 const ENGINE = /^fm-engine-[^.]+$/;
-/** What is copied. */
+/** The original of a copy. */
 interface Original {
   from: string;
-  /** Whether the whole folder is copied; else only our files in it. */
+  /** True: the whole folder is copied. False: only our files in it. */
   whole: boolean;
   /** Where the original is placed in the copy. `helper`: the helper's path in it. */
   to: string;
@@ -61,17 +61,17 @@ export async function makeRunnable(
   if (engineDir !== undefined) await Promise.all((await thoseThatDoNotRun(await enginesIn(engineDir))).map(repair));
   if (found.packagePath !== undefined) await checkPackage(found.packagePath, found.executablePath);
   const { executablePath } = found.type === "cli" ? await resolved(found) : found;
-  // A path may name anything; only a program is changed.
+  // A path may name anything. Only programs are changed.
   if (found.packagePath === undefined && kindOf(executablePath) !== "program") return found;
   await Promise.all((await lackingPermission(executablePath)).map(repair));
   const isRunnable = (await lackingPermission(executablePath)).length === 0;
-  // Without a folder for a copy, the start reports what is wrong.
+  // There is no folder for a copy. The start then reports what is wrong.
   const runnable = !isRunnable && storageDir !== undefined ? await copyOf({ ...found, executablePath }, storageDir) : found;
   if (storageDir !== undefined) await discardUnused(storageDir, runnable.executablePath);
   return runnable;
 }
 
-/** Follows links: the engines are beside the file that they lead to. */
+/** Resolves links. The engines are in the folder of the real file. */
 async function resolved(found: HelperLocation): Promise<HelperLocation> {
   return { ...found, executablePath: await realpath(found.executablePath).catch(() => found.executablePath) };
 }
@@ -98,7 +98,7 @@ function isPart({ from, whole, helper }: Original, path: string): boolean {
   return whole || path === from || basename(path) === basename(helper) || OURS.test(basename(path));
 }
 
-/** The programs that can't be run: the helper, and the engines beside it. */
+/** Lists the programs that can't be run, of the helper and the engines beside it. */
 async function lackingPermission(executablePath: string): Promise<string[]> {
   return thoseThatDoNotRun([executablePath, ...(await enginesIn(dirname(executablePath)))]);
 }
@@ -126,7 +126,7 @@ async function discardUnused(storageDir: string, helper: string): Promise<void> 
   const copies = names.filter((name) => name.startsWith(PREFIX)).map((name) => join(storageDir, name));
   for (const path of copies) {
     if (helper.startsWith(path + sep) || !(await isUnused(path))) continue;
-    // Another process may begin to use it now. It notes that first, and makes a new copy if this one is gone.
+    // Another process may begin to use this copy now. A process first notes the use, and makes a new copy if this one is gone.
     const aside = `${path}.${process.pid}-${crypto.randomUUID().slice(0, 8)}`;
     const moved = await rename(path, aside).then(
       () => true,
@@ -138,7 +138,7 @@ async function discardUnused(storageDir: string, helper: string): Promise<void> 
   }
 }
 
-/** Whether this is a folder, not a link to one, and no process has noted a use of it for long. */
+/** Whether this is a folder and not a link, and no process has noted a use of it for UNUSED_MS. */
 async function isUnused(path: string): Promise<boolean> {
   const it = await lstat(path).catch(() => null);
   return it !== null && it.isDirectory() && Date.now() - it.mtimeMs > UNUSED_MS;
@@ -151,7 +151,7 @@ async function noteUse(path: string): Promise<void> {
   if (it !== null && now.getTime() - it.mtimeMs > NOTED_MS) await lutimes(path, now, now).catch(() => {});
 }
 
-/** Throws for a package of which the programs are missing, and for a system that can't run them. */
+/** Throws if the package lacks its programs, or if the system can't run them. */
 async function checkPackage(packagePath: string, program: string): Promise<void> {
   if (await isAbsent(program)) {
     const name = relative(packagePath, program);
@@ -164,7 +164,7 @@ async function checkPackage(packagePath: string, program: string): Promise<void>
   throw new FmError("SPAWN_FAILED", what);
 }
 
-/** Whether it is executable, and lies where programs may be run. */
+/** Whether the program is executable, and its file system allows running programs. */
 async function canRun(path: string): Promise<boolean> {
   return access(path, constants.X_OK).then(
     () => true,
@@ -172,7 +172,7 @@ async function canRun(path: string): Promise<boolean> {
   );
 }
 
-/** A path that may not be read is not known to be absent. */
+/** Whether the path is surely absent. A path that may not be read may exist. */
 async function isAbsent(path: string): Promise<boolean> {
   return access(path).then(
     () => false,
@@ -180,17 +180,19 @@ async function isAbsent(path: string): Promise<boolean> {
   );
 }
 
-/** Packagers lose permissions. In a folder that may not be written to, nothing is changed. */
+/**
+ * Restores the permission to run the program, which packagers may lose. In a folder without write permission, nothing is changed.
+ */
 async function repair(path: string): Promise<void> {
   try {
     const writable = ((await stat(dirname(path))).mode & 0o200) !== 0;
     if (writable) await chmod(path, 0o755);
   } catch {
-    // The file is another user's, or the disk can't be written to.
+    // The file belongs to another user, or the disk is read-only.
   }
 }
 
-/** Copies under another name and renames at the end, so that a copy is whole or absent. */
+/** Makes a copy under a temporary name and renames it at the end, so that a copy is complete or absent. */
 async function makeCopy(original: Original, hash: string, storageDir: string): Promise<string> {
   const { from, to: place, helper } = original;
   const to = join(storageDir, `${PREFIX}${basename(from)}-${hash.slice(0, 16)}`);
@@ -205,7 +207,7 @@ async function makeCopy(original: Original, hash: string, storageDir: string): P
     if (!(await isCopyOf(original, fresh, hashFile))) throw new Error("the copy differs from what was copied");
     await removeLeftovers(to);
     await rename(fresh, to).catch(async (error: unknown) => {
-      // Another process was first, or the copy that exists is broken.
+      // Another process was faster, or the existing copy is broken.
       if (await isCopyOf(original, to, hashFile)) return;
       await rm(to, { recursive: true, force: true });
       await rename(fresh, to).catch(() => Promise.reject(error));
@@ -220,7 +222,7 @@ async function makeCopy(original: Original, hash: string, storageDir: string): P
   return to;
 }
 
-/** Removes what processes left that ended while they copied: their numbers are in the names. */
+/** Removes incomplete copies of processes that ended while they copied. The names contain the process numbers. */
 async function removeLeftovers(to: string): Promise<void> {
   for (const name of await readdir(dirname(to))) {
     const owner = name.startsWith(`${basename(to)}.`) ? Number(/\.(\d+)-[^.]*$/.exec(name)?.[1]) : NaN;
@@ -228,7 +230,10 @@ async function removeLeftovers(to: string): Promise<void> {
   }
 }
 
-/** Whether all files are there, equal by `tell`. Modes and times do not count, but programs must be runnable. */
+/**
+ * Whether the copy has all files, and `tell` gives equal results for both. Modes and times do not count, but programs must be
+ * runnable.
+ */
 async function isCopyOf(original: Original, copy: string, tell: (path: string) => Promise<unknown>): Promise<boolean> {
   const { from, whole, to, helper } = original;
   try {

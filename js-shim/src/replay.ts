@@ -1,7 +1,7 @@
-// A whole response as the events of a stream.
+// Converts a whole response to the events of a stream.
 import type { JsonObject, WireEvent, WireResponse } from "./types.js";
 
-/** The fields of an event, without its number. */
+/** The fields of an event, except its sequence number. */
 type Fields = { type: string } & JsonObject;
 
 /** All events of a response that has ended, from its creation to its end. */

@@ -4,7 +4,7 @@ import { DONE } from "./sse.js";
 import { toFmError } from "./thrown.js";
 import type { JsonObject, Operation } from "./types.js";
 
-/** How long a client should wait before it repeats a request that was refused for lack of room. */
+/** How long a client should wait before it repeats a request that was refused because of overload. */
 const RETRY_AFTER_MS = 500;
 /** No client is asked to wait longer than this and try again. */
 const LONGEST_RETRY_MS = 1000;
@@ -41,7 +41,10 @@ export function errorResponse(error: FmError, more: Record<string, string> = {})
   });
 }
 
-/** When to try again: a standard header, in seconds, and one in ms. An SDK must not make its caller wait for long. */
+/**
+ * The headers that say when to try again: a standard one in seconds, and one in ms. An SDK must not make its caller wait for
+ * long.
+ */
 function retryHeaders(told: number | undefined): Record<string, string> {
   const ms = told ?? RETRY_AFTER_MS;
   return {
@@ -53,7 +56,7 @@ function retryHeaders(told: number | undefined): Record<string, string> {
 
 /** Where the frames of a streaming answer come from. */
 export interface StreamSource {
-  /** `told` is called with the first frame: more headers. */
+  /** Starts the call. With the first frame, `told` is called; it returns more headers. */
   start(push: (frame: Uint8Array, told?: () => Record<string, string>) => void): Operation<unknown>;
   /** Frames that report a failure in the middle of the stream. */
   failure(error: FmError): Uint8Array[];

@@ -173,7 +173,7 @@ export function compactResponse(transport: Transport, body: JsonObject): Operati
   return pick(transport.call("responses.compact", body), (answer) => withoutOk(answer) as unknown as CompactedResponse);
 }
 
-/** An event as the client's own streams have it. */
+/** Converts an event to the form that the client's own streams have. */
 function withText(event: WireEvent): ResponseEvent {
   return ("response" in event ? { ...event, response: withOutputText(event.response) } : event) as ResponseEvent;
 }
@@ -224,7 +224,7 @@ function eventsOf(
   const result = operation.result.then(
     (answer) => {
       if (partial.open) throw fail(new FmError("PROTOCOL_ERROR", "The helper did not end its stream."));
-      return partial.response ?? responseOf(answer); // the result of a stream repeats nothing of its last event
+      return partial.response ?? responseOf(answer); // the result of a stream does not repeat the response of its last event
     },
     (error: unknown) => {
       throw fail(toFmError(error));

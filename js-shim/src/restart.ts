@@ -48,13 +48,13 @@ export class Crashes {
     this.#wanted = wanted;
   }
 
-  /** How the next request is served. */
+  /** Which kind of helper serves the next request. */
   get mode(): SpawnMode {
     if (this.#wanted !== "auto") return this.#wanted ? "per-request" : "persistent";
     return this.#count >= this.#policy.perRequestAfter && !this.#isLongAgo ? "per-request" : "persistent";
   }
 
-  /** Why no helper is started any more, in a sentence; null while one may be. */
+  /** The reason why no helper is started any more, as a sentence; null: one may be started. */
   get refusal(): string | null {
     if (this.#last === null || this.#count < this.#policy.maxCrashes) return null;
     return (
@@ -68,7 +68,7 @@ export class Crashes {
     return this.#count < 2 || this.#isLongAgo ? 0 : restartDelay(this.#count, this.#policy);
   }
 
-  /** A helper that had been ready since then has crashed; `since` null: it never was. */
+  /** Records a crash. `since`: the time since which the helper had been ready; null: it never was. */
   note(error: FmError, since: number | null): void {
     const now = performance.now();
     const healthy = this.#isLongAgo || (since !== null && now - since >= this.#policy.healthyAfterMs);
@@ -76,7 +76,7 @@ export class Crashes {
     this.#last = { error, at: now };
   }
 
-  /** A helper that was started for one request has served it. */
+  /** Records that a helper that was started for one request has served it. */
   noteServed(): void {
     this.#count = this.#wanted === "auto" ? Math.min(this.#count, this.#policy.perRequestAfter) : 0;
   }

@@ -1,4 +1,4 @@
-// JSON-RPC over frames: calls, their results, and notifications of streams.
+// JSON-RPC over frames: calls, their results, and the notifications of streams.
 import { FmError } from "./errors.js";
 import { encodeFrame, FrameParser, FramingError, UnencodableError } from "./framing.js";
 import type { JsonObject } from "./types.js";
@@ -17,7 +17,7 @@ export interface Sent {
   readonly result: Promise<JsonObject>;
 }
 
-/** Methods whose notifications belong to the call that `params.id` names. */
+/** Methods of notifications. The `params.id` of such a notification names the call that it belongs to. */
 const STREAMS: ReadonlySet<string> = new Set(STREAM_NOTIFICATIONS);
 
 /**
@@ -30,11 +30,11 @@ export class RpcConnection {
   readonly #parser = new FrameParser((body) => this.#takeBody(body));
   readonly #decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   #nextId = 1;
-  /** The last call that the other side is known to have read: it reads them in order. */
+  /** The latest call that the other side has read. It reads the calls in order. */
   #readUpTo = 0;
   #failure: FmError | null = null;
 
-  /** @param write - takes one whole frame; may throw an FmError, which then rejects the call. */
+  /** @param write - writes one whole frame; if it throws an FmError, the call throws it too */
   constructor(write: (bytes: Uint8Array) => void) {
     this.#write = write;
   }
@@ -44,7 +44,7 @@ export class RpcConnection {
     return this.#pending.size;
   }
 
-  /** Writes a call. Throws an FmError, with nothing written, when it cannot. */
+  /** Writes a call. Throws an FmError if that fails; then nothing was written. */
   call(method: string, params: JsonObject, onNotification?: (params: JsonObject) => void): Sent {
     if (this.#failure !== null) throw this.#failure;
     const id = this.#nextId++;
@@ -55,12 +55,12 @@ export class RpcConnection {
     return { id, result };
   }
 
-  /** Whether something has come that shows that the other side has read the call `id`. */
+  /** Whether a message has shown that the other side has read the call `id`. */
   hasRead(id: number): boolean {
     return id <= this.#readUpTo;
   }
 
-  /** Lets go of a call: its answer, if it comes, is nobody's. */
+  /** Cancels a call, and rejects it at once. A later answer is dropped. */
   abandon(id: number, error: FmError): void {
     this.cancel(id);
     const call = this.#pending.get(id);
@@ -74,15 +74,15 @@ export class RpcConnection {
     try {
       this.#send({ jsonrpc: "2.0", method: "$/cancelRequest", params: { id } });
     } catch {
-      // The connection is breaking; its end settles the call.
+      // The connection is broken. Its end settles the call.
     }
   }
 
   /**
-   * Takes bytes that were read.
+   * Handles bytes that were read from the connection.
    *
-   * @throws FmError when they are not the protocol (PROTOCOL_ERROR) or say that the helper ends (HELPER_EXITED); the
-   * connection is of no use after that.
+   * @throws FmError when the bytes break the protocol (PROTOCOL_ERROR) or report the helper's end (HELPER_EXITED). The connection
+   * can't be used after that.
    */
   receive(chunk: Uint8Array): void {
     if (this.#failure !== null) return;
@@ -94,7 +94,7 @@ export class RpcConnection {
     }
   }
 
-  /** Rejects every call that waits, and every later one. Only the first reason counts. */
+  /** Rejects all waiting calls. All later calls fail with the same error. Only the first error counts. */
   fail(error: FmError): void {
     if (this.#failure !== null) return;
     this.#failure = error;
@@ -163,14 +163,14 @@ export class RpcConnection {
   }
 }
 
-/** The error for a call that the helper refused as such. A helper older than this package may lack the method. */
+/** The error for a call that the helper refused with a JSON-RPC error. A helper older than this package may lack the method. */
 function refusal({ code, message }: JsonObject): FmError {
   const unknown = code === RPC_ERRORS.METHOD_NOT_FOUND;
   const openai = unknown ? { status: 404, type: "invalid_request_error", code: "unknown_url" } : undefined;
   return new FmError("RPC_ERROR", `${String(message)} (${String(code)})`, { openai });
 }
 
-/** An error that belongs to no call. After an internal one the helper exits, because it is out of memory. */
+/** The error for a JSON-RPC error without a call's id. After an internal error the helper exits, because it is out of memory. */
 function fatalError(failure: JsonObject | null): FmError {
   const message = String(failure?.["message"] ?? "no reason given");
   return failure?.["code"] === RPC_ERRORS.INTERNAL_ERROR

@@ -36,7 +36,7 @@ export interface SafeCalls {
   generate<T>(params: GenerateParams<T>, options: RequestOptions): Promise<Generated<T>>;
 }
 
-/** Takes how a stream ended; only the first call counts. */
+/** Receives how a stream ended. Only the first call counts. */
 type Tell = (result: SafeResult<"response", ResponseObject>) => void;
 
 /** The events of one response, of the model or the fallback. The loop never throws; `outcome` tells how it ended. */
@@ -50,7 +50,7 @@ export class SafeResponseStream implements AsyncIterable<ResponseEvent> {
   constructor(open: (tell: Tell) => AsyncGenerator<ResponseEvent, void>) {
     this.outcome = new Promise((resolve) => (this.#settle = resolve));
     this.#events = open((result) => this.#settle(result));
-    // If the loop has not begun, the generator runs nothing at all.
+    // If the loop has not begun, the generator's own code never runs.
     const leave = this.#events.return.bind(this.#events);
     this.#events.return = (value) => {
       this.#settle(leftEarly());
@@ -141,7 +141,7 @@ async function* relay(
   } catch (reason) {
     tell({ ok: false, error: errorOf(reason, options) });
   } finally {
-    // If `tell` was called before, this call changes nothing.
+    // This call has no effect if `tell` was called before.
     tell(leftEarly());
   }
 }
@@ -150,7 +150,7 @@ function leftEarly(): { ok: false; error: FmError } {
   return { ok: false, error: new FmError("CANCELLED", "The stream was left before its end.") };
 }
 
-/** What was thrown as an FmError; an abort, whatever its reason, is CANCELLED. */
+/** Makes an FmError of what was thrown. An abort becomes CANCELLED, whatever its reason is. */
 function errorOf(reason: unknown, { signal }: Pick<RequestOptions, "signal">): FmError {
   if (reason instanceof FmError) return reason;
   if (signal?.aborted === true) return new FmError("CANCELLED", "The request was aborted.", { cause: reason });

@@ -1,6 +1,6 @@
-// The schemas of JSON schemas: for draft 7, and for 2020-12.
+// The schemas that check JSON schemas themselves, for draft 7 and for 2020-12.
 
-/** Refers to this schema itself, for keywords that take a schema, or several. */
+/** References to this schema itself, for keywords that take one schema or several. */
 const SCHEMA = { $ref: "#" };
 const SCHEMAS = { type: "array", items: SCHEMA, minItems: 1 };
 const NAMED_SCHEMAS = { type: "object", additionalProperties: SCHEMA };
@@ -10,7 +10,7 @@ const FLAG = { type: "boolean" };
 const TEXTS = { type: "array", items: TEXT, uniqueItems: true };
 const NUMBER = { type: "number" };
 const TYPE = { enum: ["array", "boolean", "integer", "null", "number", "object", "string"] };
-/** The rule of keywords that change what a schema means: this check does not support them. */
+/** The rule that refuses keywords that this check does not support. They would change the meaning of a schema. */
 const UNSUPPORTED = false;
 
 const COMMON = {

@@ -16,7 +16,7 @@ export function chunkFrame(chunk: object): Uint8Array {
   return encoder.encode(`data: ${oneLine(chunk)}\n\n`);
 }
 
-/** JSON without a line break of any kind: there are parsers that break lines at U+2028 too. */
+/** JSON without any kind of line break. Some parsers also break lines at U+2028. */
 function oneLine(value: unknown): string {
   return JSON.stringify(value).replace(/[\u2028\u2029]/g, (char) => (char === "\u2028" ? "\\u2028" : "\\u2029"));
 }

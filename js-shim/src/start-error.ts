@@ -1,8 +1,8 @@
-// Why a helper could not be started, by the code of the system or of Node, and what to do.
+// Explains why a helper could not be started, from the error code of the system or of Node, and says what to do.
 import { FmError } from "./errors.js";
 import { messageOf } from "./thrown.js";
 
-/** What the system's codes say of a program, or of this process. */
+/** What the system's error codes mean for a program, or for this process. */
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: "is not there",
   EACCES:
@@ -17,7 +17,10 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOMEM: "could not be started: there is not enough memory",
 };
 
-/** The flags that allow what Node's permission model (`node --permission`) forbids, by the name in its errors. */
+/**
+ * The flags that allow what Node's permission model (`node --permission`) forbids. The key is the permission's name in Node's
+ * errors.
+ */
 const FLAGS: Readonly<Record<string, string>> = {
   ChildProcess: "--allow-child-process",
   FileSystemRead: "--allow-fs-read",

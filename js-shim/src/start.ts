@@ -1,4 +1,4 @@
-// How a client's helper is started: which program, with which arguments.
+// Decides how a client's helper is started: the program, its arguments and its environment.
 import { dirname, join, resolve } from "node:path";
 import { catalogModel } from "./catalog.js";
 import type { ClientOptions, RemoteOptions } from "./client.js";
@@ -49,7 +49,7 @@ export async function spawnOptions(
   }
   const told = (value: string, kind: string): string => (isPath(value, kind) ? whole(value) : value);
   for (const [name, flag, variable, kind] of VALUES) {
-    if (name === "remote") continue; // its value may hold keys, which no error should show
+    if (name === "remote") continue; // its value may have keys, and no error should show them
     const value = options[name];
     const fromEnv = env[variable];
     if (value !== undefined) args.push(flag, told(argumentOf(value), kind));
@@ -84,12 +84,12 @@ export async function withModelFile(options: ClientOptions, env: Environment): P
     const what = `The model ${model} is not on this machine. Download it: npx fm-proxy models pull ${model}`;
     throw new FmError("UNAVAILABLE", what, { reasonCode: "MODEL_NOT_READY" });
   }
-  const isId = /[,=]/.test(model) || idOf(found.path) === model; // or can't be an alias
+  const isId = /[,=]/.test(model) || idOf(found.path) === model; // or the name can't be an alias
   const others = aliases ?? aliasesOf(env["FM_PROXY_ALIASES"] ?? "");
   return { ...options, model: found.path, aliases: isId || others === null ? aliases : { [model]: "default", ...others } };
 }
 
-/** The aliases in a list of NAME=VALUE. Null: the list is invalid, which the helper reports. */
+/** The aliases in a list of NAME=VALUE. Null: the list is invalid. The helper reports that. */
 function aliasesOf(list: string): Record<string, string> | null {
   if (list === "") return {};
   const pairs = list.split(",").map((pair) => /^([^=]+)=(.+)$/.exec(pair)?.slice(1) ?? []);
@@ -100,7 +100,7 @@ function aliasesOf(list: string): Record<string, string> | null {
 const takesFiles = (engine: ClientOptions["engine"], env: Environment): boolean =>
   /^$|\b(auto|llama)\b/.test(String(engine ?? env["FM_PROXY_ENGINE"] ?? ""));
 
-/** Options that the engine llama reads from its environment. */
+/** Options that the engine `llama` reads from its environment. */
 const OF_LLAMA = [
   ["contextLength", "FM_ENGINE_LLAMA_CTX"],
   ["threads", "FM_ENGINE_LLAMA_THREADS"],
@@ -132,8 +132,8 @@ export async function chosenFor(
 }
 
 /**
- * Whether this is macOS, and no engine, model or server is named. fm-proxy itself asks Apple first there; a program of
- * another build, which the host named, may not.
+ * Whether this is macOS, and no engine, model or server is named. Our own fm-proxy asks Apple's model first in this case. A
+ * program that the host named may be another build, which does not.
  */
 function asksAppleFirst({ engine, model, remote }: ClientOptions, env: Record<string, string>): boolean {
   const variables = ["FM_PROXY_ENGINE", "FM_PROXY_MODEL", "FM_PROXY_REMOTE"].map((name) => env[name]);
@@ -151,8 +151,8 @@ function wantsGpuFolder({ gpu, gpuDir }: ClientOptions, env: Record<string, stri
 const CONFIG = "FM_REMOTE_CONFIG";
 
 /**
- * The argument of --remote. An object, each `key` in it, and each variable of ours that it names as `key_env` go only
- * through the helper's environment: nothing is written to a file, and no process keeps them.
+ * Makes the argument of --remote. A configuration object is passed only through the helper's environment, with each `key` in it,
+ * and each variable of this process that it names as `key_env`. Nothing is written to a file.
  */
 function remoteArgument(
   remote: RemoteOptions | string,
@@ -174,7 +174,7 @@ function remoteArgument(
   return `env:${CONFIG}`;
 }
 
-/** Whether the helper takes a value for a path. A model is one if it has a separator or the ending of a file. */
+/** Whether the helper reads a value as a path. A model's name is a path if it has a separator or ends in .gguf. */
 function isPath(value: string, kind: string): boolean {
   return kind === "DIR" || kind === "FILE" || (kind === "PATH_OR_ID" && /[\\/]|\.gguf$/.test(value));
 }

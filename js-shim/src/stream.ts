@@ -25,8 +25,8 @@ export class EventStream<E, F> implements AsyncIterableIterator<E> {
   #waiting: (() => void)[] = [];
 
   /**
-   * @param start - starts the call and hands its events on
-   * @param options - their signal stops it; where it is aborted already, nothing is started, and the loop throws its reason
+   * @param start - starts the call and passes its events on
+   * @param options - their signal stops the call; if it is aborted already, nothing is started, and the loop throws its reason
    */
   protected constructor(start: (push: (event: E) => void) => Operation<F>, options: RequestOptions) {
     let signal: AbortSignal | null = null;
@@ -145,7 +145,7 @@ export type Pending<Stream> = Promise<Stream> & Stream;
 /** Resolves with the stream at its first event; rejects if the call fails before that. */
 export function pending<Stream extends EventStream<unknown, unknown>>(stream: Stream): Pending<Stream> {
   const promise = stream.opened.then(() => stream);
-  // A caller that does not await it meets the error in the loop.
+  // A caller that does not await this promise gets the error in the loop.
   promise.catch(() => {});
   const get = (_: unknown, name: string | symbol): unknown => {
     const owner = name in stream ? stream : promise;
@@ -180,7 +180,7 @@ export function withoutOk({ ok: _, ...rest }: JsonObject): JsonObject {
   return rest;
 }
 
-/** Where the effects of options of OpenAI's SDK are found here. */
+/** What to use here instead of options of OpenAI's SDK. */
 const ELSEWHERE =
   " A call has the option `signal` alone. Time limits are in the request: `fm: { timeout_ms }`. Headers and retries belong to a" +
   " server; for code that gives them, use OpenAI's SDK with `client.fetch`.";
@@ -202,12 +202,12 @@ export function signalOf(options: unknown, others: readonly string[] = []): Abor
   }
   const signal = (options as RequestOptions).signal ?? null;
   if (signal === null) return null;
-  // Callers often give the controller in place of its signal.
+  // Callers often pass the controller instead of its signal.
   const { aborted, addEventListener, removeEventListener } = signal as Partial<AbortSignal>;
   if (typeof aborted !== "boolean" || addEventListener === undefined || removeEventListener === undefined) {
     throw invalid("signal", "Invalid 'signal': it must be an AbortSignal, such as the `signal` of an AbortController.");
   }
-  // Node would warn of a leak if many calls share one signal.
+  // Otherwise Node would warn of a leak when many calls share one signal.
   if (signal instanceof EventTarget) setMaxListeners(0, signal);
   return signal;
 }

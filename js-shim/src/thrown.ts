@@ -1,4 +1,4 @@
-// What was thrown, as an FmError and in words.
+// Converts what was thrown to an FmError, or to words.
 import { FmError } from "./errors.js";
 
 /** Makes an FmError of anything that was thrown. */

@@ -1,11 +1,11 @@
-// The time limits of a request, as its `fm` has them, and which of them comes next. The helper keeps them itself; the package
-// does where a helper hangs.
+// The time limits of a request, which its `fm` can set, and which limit passes next. The helper enforces them itself. This
+// package enforces them if a helper hangs.
 import { FmError } from "./errors.js";
 import * as LIMITS from "./limits.js";
 import type { JsonObject } from "./types.js";
 import { isObject } from "./types.js";
 
-/** The four limits, by what an error calls them. */
+/** The four limits, by their names in errors. */
 type LimitName = "total" | "queue" | "first_token" | "no_progress";
 
 /** A time limit; a call that is no request has only limits without a name. */
@@ -18,12 +18,9 @@ export interface TimeLimit {
 export interface Progress {
   /** When the request was made. */
   since: number;
-  /** When the helper last showed that it has the request in hand, or got it; null: it has not got the request. */
+  /** When the helper got the request, or last showed that it works on it; null: the helper has not got the request. */
   heardAt: number | null;
-  /**
-   * The helper has said, when it was asked, that it has the request in hand: then the helper knows how far the request
-   * is.
-   */
+  /** The helper was asked, and has answered that it works on the request. So the helper knows how far the request is. */
   known: boolean;
   stage: "queued" | "begun" | "produced";
 }
@@ -34,14 +31,14 @@ export interface NextLimit {
   at: number;
 }
 
-/** Name, member of `fm`, default. */
+/** The limits: name, member of `fm`, default. */
 const ROWS: readonly (readonly [LimitName, string, number])[] = [
   ["total", "timeout_ms", LIMITS.timeout_ms],
   ["queue", "queue_timeout_ms", LIMITS.queue_timeout_ms],
   ["first_token", "first_token_timeout_ms", LIMITS.first_token_timeout_ms],
   ["no_progress", "no_progress_timeout_ms", LIMITS.no_progress_timeout_ms],
 ];
-/** A helper that has a request in hand is not asked again sooner. */
+/** A helper that works on a request is asked again after this many ms at the earliest. */
 const AGAIN_MS = 100;
 
 /** The limits of a request: those that it names, and the helper's own. What can't be a limit, the helper refuses. */
@@ -58,7 +55,8 @@ export class TimeLimits {
   }
 
   /**
-   * The limit that passes first. Before the helper has the request, only the limits count that begin with its arrival.
+   * The limit that passes first. Before the helper has got the request, only the limits that begin with the request's arrival
+   * count.
    */
   next({ since, heardAt, known, stage }: Progress): NextLimit {
     const all: NextLimit[] = [this.#limit("total", since)];

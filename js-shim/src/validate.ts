@@ -1,5 +1,5 @@
-// Checks JSON schemas with @cfworker/json-schema, which generates no code: some hosts forbid that. The build puts this
-// library into the file, without its checks of `format`, which is an annotation.
+// Checks values against JSON schemas with @cfworker/json-schema. This library generates no code, which some hosts forbid. The
+// build includes the library in the file, without its checks of `format`: that keyword is only an annotation.
 import { dereference, validate, type Schema } from "@cfworker/json-schema";
 import { FmError } from "./errors.js";
 import { RULES } from "./schema-rules.js";
@@ -16,7 +16,7 @@ type Lookup = Record<string, Schema | boolean>;
 const rulesOf = (draft: Draft): Schema => RULES[draft] as Schema;
 const LOOKUPS: Record<Draft, Lookup> = { "7": dereference(rulesOf("7")), "2020-12": dereference(rulesOf("2020-12")) };
 
-/** Validators, each with the text of the schema that it was made of: a host may change the object. */
+/** The validators of schemas. Each is stored with the schema's text, because a host may change the schema object. */
 const made = new WeakMap<JsonObject, { text: string; validator: Validator }>();
 
 /** A validator for a schema of draft 7 or 2020-12. Throws an FmError (INVALID_REQUEST) for what is no schema. */
@@ -25,7 +25,7 @@ export function validatorOf(schema: JsonObject): Validator {
   const text = textOf(schema);
   const known = made.get(schema);
   if (known?.text === text) return known.validator;
-  // A copy: the library writes into what it is given.
+  // Makes a copy, because the library changes the schema.
   const validator = make(JSON.parse(text) as Schema);
   made.set(schema, { text, validator });
   return validator;
@@ -55,7 +55,7 @@ function make(schema: Schema): Validator {
   };
 }
 
-/** All subschemas by their addresses. Throws for a reference that leads nowhere, and an invalid pattern. */
+/** All subschemas, by their addresses. Throws for a reference to a schema that does not exist, and for an invalid pattern. */
 function resolve(schema: Schema): Lookup {
   try {
     const lookup = dereference(schema);
@@ -71,7 +71,7 @@ function resolve(schema: Schema): Lookup {
   }
 }
 
-/** The innermost fault, and where it is: a JSON pointer. Throws for a schema with an endless reference to itself. */
+/** Describes the innermost fault and its place, a JSON pointer. Throws for a schema with an endless reference to itself. */
 function whatIsWrong(value: unknown, schema: Schema, draft: Draft, lookup: Lookup): { place: string; error: string } | null {
   try {
     const { valid, errors } = validate(value, schema, draft, lookup);

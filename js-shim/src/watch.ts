@@ -1,8 +1,8 @@
-// A clock that stops while this process does.
+// A clock that stands still while this process is stopped.
 
 /** In ms: if a timer fires this much too late, this process stood still, which says nothing about other processes. */
 export const STOOD_STILL_MS = 1000;
-/** How long it sleeps at most, so that it recognises when this process stood still. */
+/** The longest sleep of the watch, so that it notices when this process stood still. */
 const SLICE_MS = 500;
 
 /**
@@ -15,12 +15,12 @@ export class Watch {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #over = false;
 
-  /** @param look - called with the time, on this clock; returns when it is to be called next, or null: never */
+  /** @param look - called with the present time of this clock; returns the time of the next call, or null: no more calls */
   constructor(look: (now: number) => number | null) {
     this.#look = look;
   }
 
-  /** The time: that of performance.now(), less the pauses. */
+  /** The present time: performance.now() minus the time in which this process stood still. */
   get now(): number {
     return performance.now() - this.#stood;
   }
@@ -30,14 +30,14 @@ export class Watch {
     return this.#stood;
   }
 
-  /** Calls `look` at once: something may have happened that it does not know of yet. */
+  /** Calls `look` at once, because something may have changed. */
   wake(): void {
     if (this.#over) return;
     clearTimeout(this.#timer);
     this.#tick();
   }
 
-  /** `look` is not called any more. */
+  /** Stops the watch: `look` is not called any more. */
   stop(): void {
     this.#over = true;
     clearTimeout(this.#timer);
@@ -52,7 +52,7 @@ export class Watch {
     this.#timer = setTimeout(() => {
       const late = performance.now() - due;
       if (late >= STOOD_STILL_MS) this.#stood += late;
-      // The event loop reads input that has come before it runs immediates.
+      // The event loop first reads input that has arrived, then runs immediates.
       setImmediate(() => this.#tick());
     }, sleep);
   }

@@ -128,7 +128,7 @@ class Scan {
     return text.includes("\\") ? (JSON.parse(text) as string) : text.slice(1, -1);
   }
 
-  /** The path from the params of the call, which the caller gave, down to the present value. */
+  /** The path from the call's params to the present value. */
   #path(): string {
     let path = "";
     this.#levels.forEach((level, depth) => {

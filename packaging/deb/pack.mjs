@@ -18,7 +18,7 @@ import { readArguments } from "../arguments.mjs";
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const built = join(root, "build", "bin");
 
-/** Programs look for others, and for what they load, in this folder; the models' folder is ../models from here. */
+/** The folder where programs look for other programs and for libraries. The models' folder is ../models from here. */
 const BIN = "usr/lib/fm-proxy/bin";
 const MODELS = "var/lib/fm-proxy/models";
 const DOCUMENTS = "usr/share/doc/fm-proxy";
@@ -81,7 +81,7 @@ const values = readArguments(
   USAGE,
 );
 const out = resolve(values.out);
-/** Where the packages are made. A run that was killed may have left it. */
+/** The folder where the packages are made. A killed run may have left it. */
 const making = `${out}.new`;
 
 try {
@@ -132,7 +132,7 @@ function pack(it, { version, epoch }) {
   write(folder, "DEBIAN/control", control);
   setModes(folder, epoch);
   const file = `${name}_${version}_amd64.deb`;
-  // The number of threads must not show in the bytes.
+  // The number of threads must not change the bytes.
   const options = ["--root-owner-group", "--threads-max=1", "-Zxz", "--build"];
   run("dpkg-deb", [...options, folder, join(making, file)], { SOURCE_DATE_EPOCH: String(epoch) });
   rmSync(folder, { recursive: true });
@@ -243,7 +243,7 @@ function md5sums(folder) {
   return files.map((file) => `${sum(file)}  ${file}\n`).join("");
 }
 
-/** Sets the permissions and times of everything in it, so that they do not depend on this machine. */
+/** Sets the permissions and times of everything in the folder, so that they do not depend on this machine. */
 function setModes(folder, epoch) {
   for (const path of ["", ...allBelow(folder)].map((name) => join(folder, name))) {
     const info = lstatSync(path);
@@ -261,7 +261,7 @@ function checkPaths(folder, file) {
   if (readFileSync(join(folder, file)).includes(root)) throw new Error(`${file} has the path of this checkout in it`);
 }
 
-/** As the policy requires: a link to another folder of the root is absolute. */
+/** Makes a link. As the policy requires, a link to another top-level folder is absolute. */
 function link(folder, path, target) {
   mkdirSync(join(folder, dirname(path)), { recursive: true });
   const isNear = path.split("/")[0] === target.split("/")[0];
@@ -273,17 +273,17 @@ function write(folder, file, text) {
   writeFileSync(join(folder, file), text);
 }
 
-/** As `gzip -9n`. */
+/** Compresses like `gzip -9n`. */
 function writeGzip(folder, file, text) {
   write(folder, file, gzipSync(text, { level: 9 }));
 }
 
-/** Files and links, in the order of their names. */
+/** The files and links in a folder, sorted by name. */
 function filesBelow(folder) {
   return allBelow(folder).filter((name) => !lstatSync(join(folder, name)).isDirectory());
 }
 
-/** `recursive` of readdirSync would go through links too. */
+/** All paths below a folder, sorted. The option `recursive` of readdirSync is not used, because it would follow links. */
 function allBelow(folder, below = "") {
   const entries = readdirSync(join(folder, below), { withFileTypes: true });
   const names = entries.map((entry) => [join(below, entry.name), entry]);

@@ -1,5 +1,6 @@
-// Compares the files of two releases byte by byte, and lists what differs: for an archive, which files in it, and where
-// they begin to differ. For two builds of a commit (packaging/reproduce.sh), or for a registry's files and one's own.
+// Compares the files of two releases byte by byte, and lists what differs: for an archive, the files in it that differ, and the
+// first different byte of each. Use it for two builds of a commit (packaging/reproduce.sh), or for a registry's files and your
+// own.
 //
 // usage: node packaging/npm/compare.mjs FOLDER FOLDER
 //   FOLDER  has the tarballs (build/npm) or the VSIX files (build/vscode) of a release; other files are left out
@@ -13,7 +14,7 @@ import { pathToFileURL } from "node:url";
 
 const ARCHIVE = /\.(tgz|vsix)$/;
 
-/** What differs in the second folder: a line for each archive that differs, with lines for its files. */
+/** Lists what differs in the second folder: a line for each archive that differs, and lines for its files. */
 export function compareReleases(one, other) {
   const [names, others] = [one, other].map((folder) => readdirSync(folder).filter((name) => ARCHIVE.test(name)));
   const all = [...new Set([...names, ...others])].sort();
@@ -27,7 +28,7 @@ export function compareReleases(one, other) {
   });
 }
 
-/** What differs within two archives. */
+/** Lists what differs within two archives. */
 function differencesOf(...archives) {
   const scratch = mkdtempSync(join(tmpdir(), "fm-compare-"));
   try {
@@ -78,7 +79,7 @@ function contentOf({ path, stat }) {
   return stat.isSymbolicLink() ? Buffer.from(readlinkSync(path)) : readFileSync(path);
 }
 
-/** The section of a program for Linux that has a byte; nothing for another file. */
+/** The section of a Linux program that contains a byte; nothing for another file. */
 function placeOf(path, offset) {
   if (readFileSync(path).subarray(0, 4).toString("latin1") !== "\x7fELF") return "";
   const told = execFileSync("readelf", ["--wide", "--sections", path], { encoding: "utf8" });

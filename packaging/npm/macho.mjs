@@ -11,7 +11,7 @@ import { pathToFileURL } from "node:url";
 /** The oldest macOS that the programs must run on. */
 export const MACOS_FLOOR = "14.0";
 
-// <mach-o/loader.h>. All numbers are of 32 bits, unless it says otherwise.
+// <mach-o/loader.h>. All numbers have 32 bits, unless a comment says otherwise.
 const MAGIC = 0xfeedfacf;
 const HEADER = 32;
 const ARM64 = 0x0100000c;
@@ -30,7 +30,7 @@ const BINDINGS_FLOOR = "26.0";
 /** Programs built with the SDK of macOS 27 get errors of Apple's model that the bindings can't distinguish. */
 const SDK_LIMIT = 27;
 
-/** What macOS has itself. */
+/** The libraries that macOS itself has. */
 const SYSTEM = /^(\/usr\/lib\/lib(System\.B|c\+\+\.1|objc\.A)\.dylib|\/usr\/lib\/swift\/.+|\/System\/Library\/Frameworks\/.+)$/;
 
 /** Whether a file is a program or library for macOS, for one processor or for several. */
@@ -64,7 +64,7 @@ function takeCommand(told, kind, command) {
   }
 }
 
-/** The text of a command. The third number of the command is the place of the text in it. */
+/** The text of a load command. The third number of the command is the offset of its text. */
 function textOf(command) {
   const text = command.subarray(command.readUInt32LE(8));
   return text.toString("utf8", 0, text.includes(0) ? text.indexOf(0) : text.length);
@@ -93,7 +93,7 @@ export function faultsOf(path, bytes, has) {
   return faults;
 }
 
-/** The first fault, or why the file can't be read; undefined: none. */
+/** The first fault, or the reason why the file can't be read; undefined: there is no fault. */
 export function faultOf(...file) {
   try {
     return faultsOf(...file)[0];
@@ -102,7 +102,7 @@ export function faultOf(...file) {
   }
 }
 
-/** Checks a file, or all in a folder; returns the number of programs and libraries. Throws for the first fault. */
+/** Checks a file, or all files in a folder. Returns the number of programs and libraries. Throws for the first fault. */
 export function checkMachO(where) {
   const isFolder = statSync(where).isDirectory();
   const below = isFolder ? readdirSync(where, { recursive: true }).map((name) => join(where, String(name))) : [where];

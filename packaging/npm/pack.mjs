@@ -1,5 +1,6 @@
-// Packs the npm packages: one for each platform, with the programs and all that they load, and the main one, which names
-// them. The programs come from build/, as `sh packaging/setup.sh` left them. A platform that was not built is left out.
+// Packs the npm packages: one for each platform, with the programs and everything that they load, and the main package, which
+// depends on them. The programs come from build/, as `sh packaging/setup.sh` left them. A platform that was not built is left
+// out.
 //
 // usage: node packaging/npm/pack.mjs [--all] [--only PLATFORM]... [--out FOLDER]
 //   --all            a platform that was not built is an error
@@ -26,7 +27,7 @@ const FLOORS = { GLIBC: "2.34", GLIBCXX: "3.4.29", CXXABI: "1.3.13" };
 /** The libraries that each system with the C library has, and libstdc++. */
 const SYSTEM = /^(lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so\.\d+|ld-linux.*)$/;
 
-/** What Windows itself has: its DLLs that are linked by name, and the sets of functions of the newer C library. */
+/** The DLLs that Windows itself has: those that are linked by name, and the API sets of the newer C library. */
 const WINDOWS = /^((advapi32|bcrypt|bcryptprimitives|kernel32|msvcrt|ntdll|shell32|userenv|ws2_32)|api-ms-win-[a-z0-9-]+)\.dll$/i;
 
 /** The app for macOS, and Apple's files in the app of a release: packaging/macos.sh puts them there. */
@@ -37,7 +38,7 @@ const lackingOfApple = APPLE.filter((file) => !existsSync(join(CONTENTS, file)))
 /** The programs of each platform. */
 const PROGRAMS = ["fm-proxy", "fm-engine-llama"];
 
-/** What each platform's package is made of, and how many bytes it may have at most. */
+/** The contents of each platform's package, and the most bytes that it may have. */
 const PLATFORMS = [
   {
     // The platform, as npm names it.
@@ -64,9 +65,9 @@ const PLATFORMS = [
     // llama.cpp's libraries are built too.
     pin: "llama-src",
     archives: join(build, "deps", "static", "windows", "lib", "pkgconfig"),
-    // What gcc links in: the C library with its threads, libgcc and libstdc++.
+    // The libraries that gcc links in: the C library with its threads, libgcc and libstdc++.
     runtime: ["mingw-w64-x86-64-dev", "gcc-mingw-w64-x86-64-posix", "g++-mingw-w64-x86-64-posix"],
-    // In wine's folder that packaging/windows.sh made: otherwise wine makes another one of 700 MB in the user's home.
+    // Uses wine's folder that packaging/windows.sh made. Otherwise wine makes another one, of 700 MB, in the user's home.
     runner: ["env", `WINEPREFIX=${process.env.WINEPREFIX ?? join(build, "windows", "wine")}`, "WINEDEBUG=-all", "wine"],
     setup: "sh packaging/windows.sh",
     most: { unpacked: 55e6, packed: 15e6 },
@@ -93,7 +94,7 @@ const PLATFORMS = [
     isBinary: (file) => /\/Contents\/(MacOS|Frameworks)\//.test(file),
     check: checkMacFile,
     tellVersion: versionOfApp,
-    // It can be signed only on a Mac. Unsigned, it is not published.
+    // The package can be signed only on a Mac. It is not published without a signature.
     mayLack: true,
     folder: "fm-proxy.app/Contents/MacOS",
     programs: [...PROGRAMS, "fm-engine-apple"],
@@ -101,7 +102,7 @@ const PLATFORMS = [
 ].map((platform) => ({
   suffix: "",
   programs: PROGRAMS,
-  // Where the programs are in the package.
+  // The folder of the programs in the package.
   folder: "bin",
   type: "cli",
   source: "llama-src",
@@ -125,7 +126,7 @@ const OPTIONS = {
 };
 const values = readArguments(OPTIONS, USAGE, checkPlatforms);
 const out = resolve(values.out);
-/** Where the packages are made. A run that was killed may have left it. */
+/** The folder where the packages are made. A killed run may have left it. */
 const making = `${out}.new`;
 const { version, license, engines, repository, homepage, bugs, keywords } = readJson(join(root, "js-shim", "package.json"));
 
@@ -164,7 +165,7 @@ function replace() {
   for (const name of stale) rmSync(join(out, name), { recursive: true });
 }
 
-/** Prints what was written, and the command that installs it: on this machine, if that is one of the platforms. */
+/** Prints what was written. If this machine's platform was packed, also prints the command that installs the packages. */
 function tell(platforms, packed) {
   const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
   console.log(`${out} has:`);
@@ -176,7 +177,10 @@ function tell(platforms, packed) {
   console.log(`To try them, run in an application's folder: npm install ${paths.join(" ")}`);
 }
 
-/** Whether its programs are there. Some missing: an error. All: one with --only, and with --all unless `mayLack`. */
+/**
+ * Whether the platform's programs exist. If only some are missing, that is an error. If all are missing, that is an error with
+ * --only, and with --all unless `mayLack` is true.
+ */
 function isBuilt({ name, build, programs, setup, suffix, mayLack }) {
   const missing = programs.map((program) => join(build, "bin", program + suffix)).filter((it) => !existsSync(it));
   if (missing.length === 0) return true;
@@ -215,13 +219,13 @@ function packPlatform(platform) {
   return { name, sizes };
 }
 
-/** What the page of a package shows. A service that vouches for a build compares the repository's address with its own. */
+/** The fields for the package's page. A service that attests a build compares the repository's address with its own. */
 function whereItIsFrom() {
   const { directory: _, ...rest } = repository ?? {};
   return { ...(repository && { repository: rest }), ...(homepage && { homepage }), ...(bugs && { bugs }), keywords };
 }
 
-/** The list that a copy is checked against, and what the programs need. */
+/** Writes the list of files, against which a copy is checked, and the requirements of the programs. */
 function manifestOf({ name, is, type, floors }, folder) {
   const files = filesBelow(folder).map((path) => {
     const bytes = readFileSync(join(folder, path));
@@ -258,13 +262,13 @@ function checkSizes(name, most, sizes) {
   }
 }
 
-/** A build that was set up again may have old programs left, and install others. */
+/** Checks that all programs were installed. A build that was set up again may have old programs, but not install them. */
 function checkPrograms({ name, folder: place, programs, suffix, setup }, folder) {
   const missing = programs.map((program) => `${place}/${program}${suffix}`).filter((it) => !existsSync(join(folder, it)));
   if (missing.length > 0) throw new Error(`${name} lacks ${missing.join(" and ")}. Run \`${setup}\` first`);
 }
 
-/** A program or library must run on each system that the floors name, in any folder. */
+/** Checks that a program or library runs on each system that the floors name, in any folder. */
 function checkElf(folder, file) {
   const path = join(folder, file);
   const dynamic = run("readelf", ["-d", path]);
@@ -282,7 +286,7 @@ function checkElf(folder, file) {
   checkPaths(folder, file);
 }
 
-/** The same for Windows, which looks for a DLL beside the program first. */
+/** The same check for Windows. Windows first looks for a DLL beside the program. */
 function checkPe(folder, file) {
   const path = join(folder, file);
   const told = run("x86_64-w64-mingw32-objdump", ["-p", path]);
@@ -310,12 +314,12 @@ function installByCmake({ build }, folder) {
   run("cmake", ["--install", build, "--prefix", folder, "--strip"]);
 }
 
-/** The app as packaging/macos.sh has left it, or as it came back from a Mac, signed. */
+/** Copies the app that packaging/macos.sh has made, or its signed copy from a Mac. */
 function copyApp(_, folder) {
   cpSync(dirname(CONTENTS), join(folder, "fm-proxy.app"), { recursive: true });
 }
 
-/** Checks what a release also needs. An app that is only tried may lack it. */
+/** Checks for the files that only a release needs. An app for tests may lack them. */
 function checkApp({ name, build }) {
   if (lackingOfApple.length > 0) {
     const what = `${name} lacks ${lackingOfApple.join(" and ")} in ${CONTENTS}, so that Apple's own model can't answer`;
@@ -328,7 +332,7 @@ function checkApp({ name, build }) {
   }
 }
 
-/** The version from the app's files, because nothing here can run the app. */
+/** Reads the version from the app's files, because the app can't be run on this machine. */
 function versionOfApp(_, folder) {
   const list = readFileSync(join(folder, "fm-proxy.app", "Contents", "Info.plist"), "utf8");
   return /<key>CFBundleShortVersionString<\/key>\s*<string>(.*)<\/string>/.exec(list)?.[1] ?? "";

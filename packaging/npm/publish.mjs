@@ -1,4 +1,4 @@
-// Publishes packages to a registry: the platforms' first, and the main one when the registry has them.
+// Publishes packages to a registry: first the platforms' packages, and the main package when the registry has those.
 import { execFile, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,7 +13,7 @@ export function publishOptions(version) {
   return ["--access", "public", ...(version.includes("-") ? ["--tag", "next"] : [])];
 }
 
-/** Publishes the tarballs, of which the last is the main package's, by npm in the environment `env`. */
+/** Publishes the tarballs by npm in the environment `env`. The last tarball is the main package's. */
 export async function publishAll(paths, options, env = process.env) {
   const platforms = paths.slice(0, -1);
   for (const path of platforms) await publish(path, options, env);
@@ -28,7 +28,7 @@ async function publish(path, options, env) {
   if (status !== 0) throw new Error(`npm publish of ${path} failed; see above`);
 }
 
-/** Some package managers fail on an optional package that is not there yet. */
+/** Waits for the platforms' packages. Some package managers fail if an optional package does not exist yet. */
 async function waitFor({ name, version }, env) {
   for (let tries = 0; tries < TRIES; tries++) {
     const view = promisify(execFile)("npm", ["view", `${name}@${version}`, "version"], { env });

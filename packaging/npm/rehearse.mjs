@@ -1,5 +1,5 @@
-// The rehearsal of a release: a registry on this machine that has nothing else gets the packages, and each package manager
-// installs them from there, in an empty folder of a user who knows nothing of this checkout. `release.mjs --rehearse` runs it.
+// The rehearsal of a release. The packages are published to an empty registry on this machine. Each package manager then installs
+// them from this registry, in an empty folder of a user who has no checkout. `release.mjs --rehearse` runs it.
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
@@ -17,9 +17,9 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const tests = join(root, "tests", "js");
 const require = createRequire(join(tests, "package.json"));
 const run = promisify(execFile);
-/** Only a command that hangs takes this long. */
+/** The time limit of a command: only a command that hangs takes this long. */
 const LIMIT_MS = 600_000;
-/** Some package managers refuse packages that were published less than a day ago. */
+/** The age that packages get in the registry. Some package managers refuse packages that were published less than a day ago. */
 const LONG_AGO = "2020-01-01T00:00:00.000Z";
 
 /** What a user types, in an empty folder. `alias` and `command` are those of managers.mjs. */
@@ -43,7 +43,7 @@ function ofYarn(exec) {
 
 const COLUMNS = ["Installed by", "Node", "Size", "doctor", "Answer", "Uninstall"];
 
-/** Throws an error if there can be no rehearsal, with the reason. */
+/** Throws an error with the reason if no rehearsal is possible. */
 export function checkRehearsal(managers = []) {
   const unknown = managers.find((name) => !(name in MANAGERS));
   if (unknown !== undefined) throw new Error(`there is no manager '${unknown}'. There are: ${Object.keys(MANAGERS).join(", ")}`);
@@ -52,8 +52,8 @@ export function checkRehearsal(managers = []) {
 }
 
 /**
- * Publishes the tarballs, of which the last is the main package's, and installs them: by the `managers`, each with the `nodes`
- * (versions, or "all"). Prints a table. Returns how many of its rows failed.
+ * Publishes the tarballs, and installs them by the `managers`, each with the `nodes` (versions, or "all"). The last tarball is
+ * the main package's. Prints a table. Returns how many of its rows failed.
  */
 export async function rehearseInstalls({ tarballs, nodes, managers = Object.keys(MANAGERS), say = console.log }) {
   const work = realpathSync(mkdtempSync(join(tmpdir(), "fm-rehearsal-")));
@@ -92,7 +92,7 @@ async function programsOf(versions = []) {
   return wanted.length === 0 ? [process.execPath] : Promise.all(wanted.map(fetchNode));
 }
 
-/** The table's row for one user; without cells: that can't be tried, and the note says why. */
+/** The table's row for one user. A row without cells: this case can't be tested, and the note says why. */
 async function row(name, node, registry, place) {
   const version = (await run(node, ["--version"])).stdout.trim().slice(1);
   const [app, home, tools] = ["app", "home", "tools"].map((each) => join(place, each));
@@ -120,7 +120,7 @@ async function row(name, node, registry, place) {
   }
 }
 
-/** What the user has in PATH apart from the system: a Node with its npm, and the manager. */
+/** The folders in the user's PATH besides the system's: those of a Node with its npm, and of the manager. */
 function furnish(tools, node, version, { alias, command }) {
   const put = (name, words) => {
     writeFileSync(join(tools, name), `#!/bin/sh\nexec ${words.map((word) => `'${word}'`).join(" ")} "$@"\n`);
@@ -131,7 +131,7 @@ function furnish(tools, node, version, { alias, command }) {
   if (alias !== undefined) put(command, managerCommand(alias, command, node, version));
 }
 
-/** The folder of npm's programs: beside a Node, or that of the system. */
+/** The folder of npm's programs: beside a Node, or the system's folder. */
 function npmOf(node) {
   const beside = join(dirname(node), "..", "lib", "node_modules", "npm", "bin");
   if (existsSync(beside)) return beside;
@@ -155,7 +155,7 @@ function configure(home, registry, { linker = "node-modules" }) {
   for (const [name, lines] of Object.entries(files)) writeFileSync(join(home, name), `${lines.join("\n")}\n`);
 }
 
-/** What a command prints on stdout. If it fails, all of its output is in the error. */
+/** Runs a command, and returns its stdout. If it fails, the error has all of its output. */
 async function typed(command, cwd, env) {
   const ran = run("sh", ["-c", command], { cwd, env, timeout: LIMIT_MS, maxBuffer: 1 << 26 });
   ran.child.stdin.end();
@@ -207,7 +207,7 @@ function runningIn(folder) {
     try {
       return readlinkSync(`/proc/${pid}/exe`).startsWith(folder);
     } catch {
-      return false; // it has ended, or is another user's
+      return false; // the process has ended, or belongs to another user
     }
   });
 }
@@ -227,7 +227,9 @@ function model() {
   return join(folder, name);
 }
 
-/** Throws for what these tools find. The platforms' packages have no types, and no modules to make suggestions for. */
+/**
+ * Throws for the faults that these tools find. The platforms' packages have no types, and no modules that the tools could check.
+ */
 async function lint(tarball) {
   const { publint } = await import(require.resolve("publint"));
   const hasModules = manifestOf(tarball).exports !== undefined;
@@ -241,7 +243,7 @@ async function lint(tarball) {
   });
 }
 
-/** verdaccio, with an account that may publish. It asks no other registry. */
+/** Starts verdaccio, with an account that may publish. It asks no other registry. */
 async function startRegistry(folder) {
   const storage = join(folder, "storage");
   mkdirSync(storage, { recursive: true });

@@ -31,7 +31,7 @@ const USAGE = `usage: node packaging/npm/release.mjs [--only PLATFORM]... [--pub
 const values = readArguments({ publish: flag, rehearse: flag, only, nodes: text, managers: text, out: text }, USAGE);
 const main = JSON.parse(readFileSync(join(root, "js-shim", "package.json"), "utf8"));
 const { version } = main;
-/** If a build service attests what it builds, npm publishes that; elsewhere npm refuses this option. */
+/** The option for npm to publish a build service's attestation. Elsewhere npm refuses this option. */
 const PROVENANCE = process.env.ACTIONS_ID_TOKEN_REQUEST_URL ? ["--provenance"] : [];
 const ACCESS = [...publishOptions(version), ...PROVENANCE];
 
@@ -98,7 +98,10 @@ function checkTree() {
   if (changed !== "") refuse(`there are changes that are not committed:\n${changed}`);
 }
 
-/** npm's page of a package shows where it is from, and `npm publish --provenance` compares that with where it was built. */
+/**
+ * Checks the package's repository. npm's page of the package shows it, and `npm publish --provenance` compares it with the
+ * repository of the build.
+ */
 function checkOrigin() {
   const missing = ["repository", "homepage", "bugs", "keywords"].filter((field) => main[field] === undefined);
   if (missing.length === 0) return;
@@ -113,7 +116,7 @@ function checkPage() {
   }
 }
 
-/** Stops a run that would publish; without --publish, only prints a warning. */
+/** Stops a run with --publish. Without --publish, only prints a warning. */
 function refuse(why) {
   if (values.publish) throw new Error(why);
   console.error(`release: --publish would refuse this: ${why}`);

@@ -1,14 +1,14 @@
-// What the programs of a platform's package are made of, in CycloneDX 1.6 (https://cyclonedx.org/docs/1.6/json/).
+// The components of the programs in a platform's package, in CycloneDX 1.6 (https://cyclonedx.org/docs/1.6/json/).
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 /**
- * The bill of materials of the package `name`, from packaging/pins, the Rust library's Cargo.lock, pkg-config and dpkg. `pin` is
- * the line of packaging/pins with the libraries of its platform, `source` that of their source, `compiler` that of a compiler
- * whose own libraries are linked in. `archives` is the folder in which pkg-config finds what is linked in; undefined: the
- * system's. `runtime` are the system's packages with what else is linked in. `others` are components of another origin, each by
- * its repository on GitHub and its version.
+ * The bill of materials of the package `name`, from packaging/pins, the Rust library's Cargo.lock, pkg-config and dpkg. These
+ * parameters name lines of packaging/pins: `pin` the libraries of the platform, `source` their source, `compiler` a compiler
+ * whose own libraries are linked in. `archives` is the folder in which pkg-config finds the static libraries; undefined: the
+ * system's. `runtime` are the system's packages with the other libraries that are linked in. `others` are components of another
+ * origin: each has its repository on GitHub and its version.
  */
 export function billOfMaterials(root, { name, version, pin, source, compiler, archives, runtime = [], others = [] }) {
   const known = [...pinned(root, [pin, source, compiler]), ...crates(root), ...linkedIn(archives), ...runtime.map(ofSystem)];
@@ -17,7 +17,10 @@ export function billOfMaterials(root, { name, version, pin, source, compiler, ar
   return { bomFormat: "CycloneDX", specVersion: "1.6", version: 1, metadata: { component: whole }, components };
 }
 
-/** llama.cpp's libraries, and its source, of which libmtmd and the chat files are built; the compiler. */
+/**
+ * The components in packaging/pins: llama.cpp's libraries; its source, from which libmtmd and the chat files are built; the
+ * compiler.
+ */
 function pinned(root, names) {
   const lines = readFileSync(join(root, "packaging", "pins"), "utf8").split("\n");
   const rows = lines.map((line) => line.split(/\s+/)).filter(([key]) => names.includes(key));
@@ -36,7 +39,7 @@ function crates(root) {
   }));
 }
 
-/** What is linked in from archives. dpkg keeps the system's own of all architectures at one version. */
+/** The components that are linked in from static libraries. For the system's own, dpkg keeps all architectures at one version. */
 function linkedIn(folder) {
   const env = folder === undefined ? process.env : { ...process.env, PKG_CONFIG_LIBDIR: folder };
   return ["json-c", "sqlite3"].map((name) => {
@@ -45,7 +48,7 @@ function linkedIn(folder) {
   });
 }
 
-/** A package of the system that this is made on. */
+/** A package of the system on which this runs. */
 function ofSystem(name) {
   const version = execFileSync("dpkg-query", ["--show", "--showformat", "${Version}", name], { encoding: "utf8" });
   return component(name, version, `pkg:deb/debian/${encodeURIComponent(name)}@${encodeURIComponent(version)}`);

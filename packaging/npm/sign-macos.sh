@@ -58,7 +58,7 @@ read_options() {
 
 clean_up() { [ -n "$dry_run" ] || rm -rf "$work"; }
 
-# Refuses, before anything is changed, what would be signed wrongly or lost in an npm package.
+# Before anything is changed, refuses files that would be signed wrongly or lost in an npm package.
 check_app() {
   for file in Info.plist MacOS/fm-proxy; do
     [ -f "$app/Contents/$file" ] || die "$app has no Contents/$file"
@@ -88,7 +88,7 @@ is_code() {
   return 1
 }
 
-# From the inside out: the signature of the app is over those of its parts.
+# Signs from the inside out, because the app's signature covers the signatures of its parts.
 sign_all() {
   for folder in Frameworks MacOS; do
     [ -d "$app/Contents/$folder" ] || continue
@@ -115,7 +115,7 @@ notarise() {
   run xcrun stapler validate "$app" || die "the ticket is not valid; see above"
 }
 
-# run COMMAND...: runs it; with --dry-run prints it, so that a shell can run it.
+# run COMMAND...: runs a command. With --dry-run, prints it in a form that a shell can run.
 run() {
   if [ -z "$dry_run" ]; then
     "$@"

@@ -1,6 +1,6 @@
 // Writes build/npm/SHA256SUMS, with the tarballs in build/npm, the VSIX files in build/vscode and the Debian packages in
-// build/deb of this version, and signs it by ssh-keygen of OpenSSH 8.2 or later. release.mjs does the first when it has
-// packed; this does it again when all files of the release are there.
+// build/deb of this version, and signs it by ssh-keygen of OpenSSH 8.2 or later. release.mjs writes the file after packing. This
+// program writes it again when all files of the release exist.
 //
 // usage: node packaging/npm/sums.mjs [--sign KEY]
 //   --sign KEY  also writes SHA256SUMS.sig. KEY is the file of a private key of OpenSSH, or of the public one, if ssh-agent or a
@@ -16,12 +16,12 @@ import { tarballsOf } from "./tarballs.mjs";
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const out = join(root, "build", "npm");
 const SUMS = join(out, "SHA256SUMS");
-/** The keys whose signatures count: a line for each, in ssh-keygen's form (ALLOWED SIGNERS). */
+/** The keys whose signatures are accepted, one in each line, in ssh-keygen's form (ALLOWED SIGNERS). */
 const SIGNERS = join(root, "packaging", "npm", "release-signers");
-/** The purpose of the signature, so that one for another purpose does not count. */
+/** The purpose of the signature. A signature for another purpose is not accepted. */
 const NAMESPACE = "file";
 
-/** Writes the sums of all files of the release that are there; returns their text. */
+/** Writes the sums of all existing files of the release, and returns their text. */
 export function writeSums() {
   const { version } = JSON.parse(readFileSync(join(root, "js-shim", "package.json"), "utf8"));
   const tarballs = tarballsOf(out, version).sort().map((name) => join(out, name));
@@ -42,7 +42,7 @@ function filesOf(part, end) {
 /** Signs the sums. If users could not check the signature, removes it and throws an error. */
 function sign(key) {
   rmSync(`${SUMS}.sig`, { force: true });
-  // It may ask for a passphrase, or for a touch of the security key.
+  // ssh-keygen may ask for a passphrase, or for a touch of the security key.
   execFileSync("ssh-keygen", ["-Y", "sign", "-n", NAMESPACE, "-f", key, SUMS], { stdio: ["inherit", "inherit", "inherit"] });
   const signer = verify();
   if (signer !== undefined) return signer;

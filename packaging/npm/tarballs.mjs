@@ -1,4 +1,4 @@
-// The tarballs of a release: what they are called, and which belong together.
+// The tarballs of a release: their names, and which belong together.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -8,8 +8,8 @@ export function tarballOf(name, version) {
 }
 
 /**
- * The tarballs of `version` in a folder of pack.mjs: those of the platforms, and the main one last, which names them. Others
- * may lie beside them, of another version, or of a platform that this main package leaves out.
+ * The tarballs of `version` in a folder of pack.mjs. The main package's tarball comes last, and names the platforms' packages.
+ * The folder may have other tarballs: of another version, or of a platform that the main package leaves out.
  */
 export function tarballsOf(folder, version) {
   const path = join(folder, "main", "package.json");

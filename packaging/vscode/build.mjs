@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Makes a VSIX of the extension: one for a platform, with the platform's package in it, or one for all, without.
+// Makes a VSIX of the extension: for one platform, with the platform's package, or for all platforms, without any package.
 //
 // usage: node packaging/vscode/build.mjs [--target TARGET --platform-package FOLDER] [--out FOLDER]
 //   --target TARGET            the platform, as VS Code names it: linux-x64, linux-arm64, darwin-arm64, win32-x64
@@ -18,7 +18,7 @@ import { parseArgs } from "node:util";
 import { bundle, here, jsShim, typeCheck } from "./bundle.mjs";
 
 const root = join(here, "..", "..");
-/** What a platform's package starts with: one of them. */
+/** The program of a platform's package: the package has one of these files. */
 const PROGRAMS = ["bin/fm-proxy", "bin/fm-proxy.exe", "fm-proxy.app/Contents/MacOS/fm-proxy"];
 const RUNS = 0o111;
 
@@ -43,7 +43,7 @@ export async function build({ target, platformPackage, out = join(root, "build",
   const { devDependencies, private: _, ...published } = manifest;
   writeFileSync(join(stage, "package.json"), `${JSON.stringify({ ...published, dependencies: brought }, null, 2)}\n`);
   const packagePath = join(out, `fm-proxy-${target === undefined ? "" : `${target}-`}${manifest.version}.vsix`);
-  // The files' permissions and times in the archive, so that it depends only on the commit.
+  // Sets the files' permissions and times in the archive, so that the archive depends only on the commit.
   for (const path of filesOf(stage)) chmodSync(path, (statSync(path).mode & RUNS) === 0 ? 0o644 : 0o755);
   process.env.SOURCE_DATE_EPOCH ??= commitTime();
   const dependencies = target !== undefined;
@@ -53,7 +53,7 @@ export async function build({ target, platformPackage, out = join(root, "build",
   return packagePath;
 }
 
-/** VS Code shows only pictures that have an address, and no repository has one yet. */
+/** Removes pictures from the README. VS Code shows only pictures with a web address, and the repository has none yet. */
 const withoutPictures = (markdown) => markdown.replace(/^!\[.*\n\n/gm, "");
 
 /** Copies the platform's package to where the bundle finds it; returns it as a dependency of the extension. */
@@ -69,12 +69,12 @@ function addPlatform(stage, target, folder) {
     throw new Error(`${join(folder, program)} is not executable. Build the platform's package again, or chmod +x it.`);
   }
   const copy = join(stage, "node_modules", name);
-  // An archive for VS Code has no links.
+  // A VSIX can't have links.
   cpSync(folder, copy, { recursive: true, dereference: true });
   return { [name]: version };
 }
 
-/** A program that lost its permission on the way into the archive would not start. */
+/** Checks the programs' permissions in the archive. A program without its permission would not start. */
 function checkModes(stage, archive) {
   const modes = modesOf(archive);
   for (const path of filesOf(join(stage, "node_modules"))) {

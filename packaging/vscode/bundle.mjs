@@ -23,7 +23,7 @@ export function bundle() {
     external: ["vscode"],
     alias: { "fm-proxy": fmProxy },
     minifySyntax: true,
-    // Without the folder of the build in the comments, two builds are the same.
+    // The comments must not have the build's folder. Otherwise two builds would differ.
     absWorkingDir: here,
     tsconfig: join(here, "tsconfig.json"),
     logLevel: "warning",

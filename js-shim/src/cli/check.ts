@@ -75,9 +75,9 @@ export const TASKS: readonly Task[] = [
   },
 ];
 
-/** Long enough for a model that thinks first. */
+/** The most tokens of an answer: enough for a model that thinks first. */
 const LONGEST = 1500;
-/** Characters of an answer that are shown. */
+/** Most characters of an answer that are shown. */
 const SHOWN = 100;
 
 export async function checkOne({ words, options }: Arguments): Promise<number> {
@@ -166,13 +166,15 @@ async function embed(client: Client): Promise<Finding> {
 
 const answered = { failed: false, refused: false };
 
-/** The requests are right, so if one is refused, this helper was built without what it needs. */
+/**
+ * The finding for a failed request. The requests are right, so if one is refused, this helper was built without what it needs.
+ */
 function failedWith(name: string, error: unknown): Finding {
   const refused = error instanceof FmError && error.code === "INVALID_REQUEST";
   return { name, right: false, failed: true, refused, answer: plain(errorText(error)) };
 }
 
-/** The text, or the calls, of an answer. */
+/** The text of an answer, or its calls. */
 function textOf({ output, output_text, status }: ResponseObject): string {
   const calls = output.map((item) => (item.type === "function_call" ? `${item["name"]}(${item["arguments"]})` : ""));
   const said = [output_text ?? "", ...calls].join(" ").replace(/\s+/g, " ").trim();

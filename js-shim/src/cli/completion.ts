@@ -12,7 +12,7 @@ export async function completion(shell: string, commands: readonly Command[]): P
   return 0;
 }
 
-/** The words that may follow each beginning of a command, and the options of each whole one. */
+/** The words that may follow each beginning of a command, and the options of each complete command. */
 function choices(commands: readonly Command[]): Map<string, Set<string>> {
   const map = new Map<string, Set<string>>();
   const add = (before: string, word: string): unknown => map.set(before, (map.get(before) ?? new Set()).add(word));
@@ -41,7 +41,7 @@ ${cases.join("\n")}
 complete -o default -F _fm_proxy fm-proxy`;
 }
 
-/** Through bash's function, which zsh runs. */
+/** zsh runs bash's function. */
 function zsh(commands: readonly Command[]): string {
   return `# fm-proxy completion zsh: add to ~/.zshrc, after compinit
 #   eval "$(fm-proxy completion zsh)"

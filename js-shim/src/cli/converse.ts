@@ -14,9 +14,9 @@ const COMMANDS: readonly (readonly [string, string])[] = [
   ["/exit", "ends; Ctrl-D does too"],
   ["/help", "lists these commands; Ctrl-C ends an answer"],
 ];
-/** What people type to end a conversation, with a slash before it or not. */
+/** What people type to end a conversation, with or without a slash before it. */
 const ENDS: ReadonlySet<string> = new Set(["exit", "quit", "bye"]);
-/** A question may begin with a path: then it goes on, and not with the name of a model. */
+/** Matches a command. A question may begin with a path, so a command has no more text, except the name of a model. */
 const COMMAND = /^\/(?:([a-z]+)|(model)\s+(.*))$/i;
 
 /** Questions and answers until the input ends, with this client and others; closes all but this one. */
@@ -26,7 +26,7 @@ export async function converse(first: Client, model: string | undefined, setting
   const lines = createInterface({ input: process.stdin, output: process.stderr, prompt: "> " });
   let isOpen = true;
   lines.once("close", () => (isOpen = false));
-  // The terminal gives Ctrl-C to the line editor, and an answer that comes waits for the signal.
+  // Ctrl-C on the terminal goes to the line editor. An answer that is being printed waits for the signal.
   lines.on("SIGINT", () => process.emit("SIGINT") || lines.close());
   lines.prompt();
   for await (const line of lines) {
@@ -67,7 +67,7 @@ class Conversation {
     else fail(`there is no command /${command}; /help lists them`);
   }
 
-  /** Goes on with another model, if it is on this machine. */
+  /** Switches to another model, if it is on this machine. */
   async #take(name: string): Promise<void> {
     try {
       const client = createClient({ model: await modelOption(name) });
@@ -80,18 +80,18 @@ class Conversation {
     }
   }
 
-  /** Closes the client, unless it is the first one, which is its owner's. */
+  /** Closes the client, unless it is the first one, which the caller closes. */
   async close(): Promise<void> {
     if (this.#client !== this.#first) await this.#client.close();
   }
 }
 
-/** Prints what is no answer. */
+/** Prints text that is not part of an answer. */
 function tell(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-/** Who answers, and what that takes. */
+/** Which model answers, and how much memory it takes. */
 async function introduction(model: string | undefined): Promise<string> {
   const models = await knownModels();
   const found = model === undefined ? models.find((it) => it.default) : await findModel(model, models);

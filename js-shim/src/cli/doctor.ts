@@ -13,7 +13,7 @@ import { adviceFor, betterThan, modelOption, whyNotChosen } from "./models.js";
 import { errorText, plain, say, sayJson } from "./output.js";
 import type { Arguments } from "./parse.js";
 
-/** One thing that was looked at. */
+/** One finding of a check. */
 interface Finding {
   check: string;
   ok: boolean;
@@ -41,7 +41,7 @@ export async function doctor({ options }: Arguments): Promise<number> {
   return ok ? 0 : 1;
 }
 
-/** Tries what a client does, up to the first thing that fails. */
+/** Tries what a client does, and stops at the first failure. */
 async function tryClient(name: string | undefined, report: (finding: Finding) => boolean): Promise<void> {
   let client: Client;
   try {
@@ -57,7 +57,7 @@ async function tryClient(name: string | undefined, report: (finding: Finding) =>
   }
 }
 
-/** Makes one check; what it throws becomes its finding. */
+/** Makes one check; an error becomes its finding. */
 async function look(check: string, find: () => Promise<Finding>): Promise<Finding> {
   try {
     return await find();
@@ -86,7 +86,7 @@ async function checkPackage(): Promise<Finding> {
   try {
     const { executablePath, origin } = await findHelper();
     const found = `${executablePath}, from ${origin}`;
-    // A name without a folder is in no folder of PATH, or one that the system alone finds.
+    // A name without a folder was not found in PATH, or only the system can find it.
     const wrong = /[\\/]/.test(executablePath) ? NO_HELPER[kindOf(executablePath)] : undefined;
     if (wrong === undefined) return { check: "helper", ok: true, detail: found };
     return { check: "helper", ok: false, detail: `${found}, ${wrong}`, advice: `Correct ${origin}, or unset it.` };
@@ -134,7 +134,7 @@ async function checkSandbox(client: Client): Promise<Finding> {
   return { check: "sandbox", ok: true, detail: engine.sandbox === null ? "none" : JSON.stringify(engine.sandbox) };
 }
 
-/** No GPU is no fault: then the CPU computes. */
+/** A missing GPU is no fault, because the CPU computes then. */
 async function checkGpu(client: Client): Promise<Finding> {
   const { gpu } = (await client.capabilities.get()).engine;
   const why = gpu?.detail ?? "the package of docs/gpu.md is not installed, or it is switched off";

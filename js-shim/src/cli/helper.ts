@@ -9,7 +9,7 @@ import type { Arguments } from "./parse.js";
 /** Runs the helper with these arguments, in this process's place; resolves to its exit status. */
 export async function runHelper(args: readonly string[]): Promise<number> {
   const location = await findHelper();
-  // As for a client: the user's models. For the helper, an option counts more than a variable.
+  // Like a client, it uses the user's models. For the helper, an option counts more than a variable.
   const option = (name: string): string | undefined => (args.includes(name) ? args[args.indexOf(name) + 1] : undefined);
   const [engine, modelsDir] = [option("--engine"), option("--models-dir")];
   const env = { ...process.env };

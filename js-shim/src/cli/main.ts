@@ -12,7 +12,7 @@ const USAGE = 64;
 async function main(words: readonly string[]): Promise<number> {
   const [first] = words;
   if (first === undefined || first === "--help" || first === "-h" || first === "help") return help(words.slice(1));
-  // The helper's own command line: what an application starts.
+  // This is the helper's own command line, as an application starts it.
   if (first === "--help-helper") return runHelper(["--help"]);
   const late = words.findIndex((word, index) => hasOption(word, first) && !takesValue(words[index - 1]));
   if (late > 0) {
@@ -34,10 +34,10 @@ function help(words: readonly string[]): number {
   return 0;
 }
 
-/** `models list` and so on, for `models`. */
+/** The commands of a group: for `models`, they are `models list` and so on. */
 const groupOf = (word: string): Command[] => COMMANDS.filter((command) => command.words.startsWith(`${word} `));
 const isHelp = (word: string | undefined): boolean => word === "--help" || word === "-h";
-/** Whether a command that begins so has this option. The helper has a `bench` itself, with other options. */
+/** Whether a command that begins with this word has this option. The helper itself has a `bench`, with other options. */
 const hasOption = (word: string, option: string): boolean =>
   COMMANDS.some(({ words, options }) => {
     return words !== "bench" && words.split(" ")[0] === word && options.some(({ name }) => `--${name}` === option.split("=")[0]);
@@ -54,7 +54,7 @@ function find(words: readonly string[]): Command {
   throw new Usage(`there is no command '${first}'.${meantBy(first) ?? ""}`);
 }
 
-/** What is called otherwise elsewhere: llama.cpp and Ollama have most of these words. */
+/** Commands that have another name elsewhere: llama.cpp and Ollama have most of these words. */
 const ELSEWHERE: ReadonlyMap<string, string> = new Map([
   ["ask", "run"],
   ["chat", "run"],
@@ -76,7 +76,7 @@ main(process.argv.slice(2)).then(
   },
   (error: unknown) => {
     const text = errorText(error);
-    // A command to copy ends its line.
+    // A command that the user may copy is at the end of its line.
     const isEnough = !(error instanceof Usage) || text.includes("npx fm-proxy ");
     fail(isEnough ? text : `${text.replace(/[^.?]$/, "$&.")} See npx fm-proxy --help`);
     process.exitCode = error instanceof Usage ? USAGE : 1;

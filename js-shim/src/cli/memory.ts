@@ -21,7 +21,7 @@ export async function warnOfMemory(path: string | undefined): Promise<boolean> {
   return true;
 }
 
-/** In bytes, of the container where there is one. Null on macOS, which gives memory back that it counts as used. */
+/** Free bytes, in the container if there is one. Null on macOS, which can free memory that it counts as used. */
 function freeMemory(): number | null {
   if (process.platform === "darwin") return null;
   const { availableMemory = freemem } = process as { availableMemory?: () => number };

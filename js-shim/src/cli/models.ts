@@ -37,7 +37,7 @@ import { about } from "./memory.js";
 import { bytes, fail, plain, say, sayJson, table, Usage } from "./output.js";
 import type { Arguments } from "./parse.js";
 
-/** What a clone is built with. */
+/** The model that a clone is built with. */
 const FIRST_TRY = "SmolLM2-135M-Instruct";
 
 /** What to say of a model that is for a first try; undefined: the model is another one. */
@@ -155,8 +155,8 @@ export async function defaultPath(): Promise<string | undefined> {
 }
 
 /**
- * Why a file is no whole model: it is a later part of a split model, or other parts of the model are missing. null: it
- * is whole.
+ * Why a file is no whole model: it is a later part of a split model, or other parts of the model are missing. null: the file is
+ * whole.
  */
 async function whyNotWhole(path: string): Promise<string | null> {
   const parts = partsOf(path);
@@ -195,7 +195,7 @@ export async function removeOne({ words }: Arguments): Promise<number> {
   const named = words[0] ?? "";
   const folder = modelsFolder();
   const found = await findModel(named, await ownModels(folder));
-  const id = found === undefined ? named : idOf(found.path); // a download that was cut off is no model
+  const id = found === undefined ? named : idOf(found.path); // no model is found for a download that was cut off
   const isOfModel = (file: string): boolean => /\.gguf$/i.test(file) && (idOf(file) === id || file === `mmproj-${id}.gguf`);
   const names = await readdir(folder).catch(() => []);
   const files = names.filter((name) => isOfModel(name.replace(/(\.part)?(\.json|\.lock)?$/, "")));
@@ -237,7 +237,7 @@ export async function verifyAll({ words, options }: Arguments): Promise<number> 
   return results.some(({ state }) => state === "damaged") ? 1 : 0;
 }
 
-/** All files of a model in the own folder. */
+/** All files of a model in the user's own folder. */
 async function filesOf(path: string): Promise<string[]> {
   const projector = join(dirname(path), `mmproj-${idOf(path)}.gguf`);
   return [...partsOf(path), ...((await stat(projector).catch(() => null)) === null ? [] : [projector])];

@@ -41,7 +41,7 @@ export function quietOnBrokenPipe(): void {
     fail(`the output can't be written (${error.code ?? error.message})`);
     process.exit(1);
   });
-  // If stderr can't be written, nobody can be told; the exit status still shows how it went.
+  // If stderr can't be written, nobody can be informed; the exit status still shows the result.
   process.stderr.on("error", () => {});
 }
 
@@ -67,7 +67,7 @@ export function timeOf(seconds: number): string {
   return minutes < 90 ? `${minutes} min` : `${(minutes / 60).toFixed(1)} h`;
 }
 
-/** Where progress goes, and the clock, in ms. */
+/** Where progress is written, and the clock, in ms. */
 interface ProgressPlace {
   isTerminal: boolean;
   now(): number;
@@ -116,7 +116,7 @@ export class ProgressLine {
     try {
       this.#place.write(text);
     } catch {
-      // A terminal that is busy or gone misses a line.
+      // If a terminal is busy or gone, a line is lost.
     }
   }
 }

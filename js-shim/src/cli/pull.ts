@@ -31,7 +31,7 @@ export async function pullOne({ words, options }: Arguments): Promise<number> {
   return 0;
 }
 
-/** With progress; Ctrl-C ends it so that it can go on later. */
+/** Downloads a model and shows the progress. Ctrl-C stops the download so that it can continue later. */
 async function download(reference: string, sha256: string | undefined): Promise<PulledModel> {
   const line = new ProgressLine();
   const stop = new AbortController();
@@ -67,7 +67,7 @@ function sayPulled({ id, size, files }: PulledModel): void {
   }
 }
 
-/** As `models check` does. False: the model can't be loaded. */
+/** Tries the model, like `models check`. False: the model can't be loaded. */
 async function tryPulled({ path }: PulledModel): Promise<boolean> {
   const memory = about(await memoryAhead(path));
   say(`\nIt is tried now${memory === "" ? "" : `, with ${memory} of memory`}. Ctrl-C ends this; the model stays.`);
@@ -80,13 +80,13 @@ async function tryPulled({ path }: PulledModel): Promise<boolean> {
   return true;
 }
 
-/** As it is typed in a command. */
+/** The name as it is typed in a command. */
 function nameOf({ id }: PulledModel): string {
   const quoted = /^[\w.-]+$/.test(id) ? id : `"${plain(id)}"`;
   return id.startsWith("-") ? `-- ${quoted}` : quoted;
 }
 
-/** The next command to type. */
+/** Prints the next command to type. */
 function sayNext(model: PulledModel): void {
   if (sayVariable()) return;
   if (model.default) say("\nIt answers where no model is named:\n  npx fm-proxy run \"Why is the sky blue?\"");

@@ -1,13 +1,14 @@
-// The command "Write a Commit Message": from the staged changes, or else from all, into the box of the Source Control view.
+// The command "Write a Commit Message": writes a message for the staged changes, or else for all changes, into the box of the
+// Source Control view.
 import * as vscode from "vscode";
 import { judgeSubject, MAX_SUBJECT, shortened, subjectFromFiles, subjectOf } from "./diff.js";
 import { findRepository, UNTRACKED, type GitChange, type GitRepository } from "./git.js";
 import { asFmError, type LocalModel } from "./local-model.js";
 import { canAsk, SHOWN_MS, withModel } from "./work.js";
 
-/** What the model sees of the changes, in characters: on a small machine, more takes too long. */
+/** How many characters of the changes the model sees. On a small machine, more would take too long. */
 const MAX_DIFF = 6000;
-/** Names of new files that the model sees. */
+/** How many names of new files the model sees. */
 const MAX_NEW_FILES = 20;
 const INSTRUCTIONS =
   `Write the subject line of a Git commit message for the user's changes: at most ${MAX_SUBJECT} characters, in the ` +
@@ -22,7 +23,7 @@ const FALLBACK_TOLD = "No usable answer: this message names the files";
  */
 const written = new Map<string, { box: string; below: string }>();
 
-/** What is to be committed. */
+/** The changes to commit. */
 interface Changes {
   text: string;
   /** The files' names. */
@@ -59,7 +60,7 @@ export async function writeCommitMessage(local: LocalModel, source: unknown): Pr
   if (subject !== undefined) put(repository, subject);
 }
 
-/** The repository and what changed there; undefined if there is none, which the user has been told. */
+/** The repository and its changes; undefined if there are none. The user has then been told the reason. */
 async function findChanges(source: unknown): Promise<{ repository: GitRepository; changes: Changes } | undefined> {
   try {
     const repository = await findRepository(source);
@@ -93,7 +94,7 @@ function changes(diff: string, changed: readonly GitChange[], added: readonly Gi
   return { text, names: [...changed.map(nameOf), ...newNames], isNew: changed.length === 0 };
 }
 
-/** Into the box. What the user wrote there stays, below. */
+/** Writes the message into the box. The user's own text stays below it. */
 function put({ inputBox, rootUri }: GitRepository, subject: string): void {
   const last = written.get(rootUri.toString());
   const below = inputBox.value === last?.box ? last.below : inputBox.value.trim();

@@ -1,4 +1,4 @@
-// A diff made short enough for a small model, and what a model's commit message may look like. No VS Code here.
+// Shortens a diff for a small model, and checks a model's commit message. Does not use VS Code.
 
 const FILE = /^(?=diff --git )/m;
 /** What models write before the message. */
@@ -9,15 +9,15 @@ const NO_TEXT = /^(?:```.*)?$/;
 export const MAX_SUBJECT = 72;
 
 /**
- * A diff of at most `limit` characters. Each file keeps its head and its first lines; what is left out is said, so that
- * the model does not take it for the whole.
+ * A diff of at most `limit` characters. Each file keeps its head and its first lines; a note says how much is left out, so that
+ * the model does not take the rest for the whole.
  */
 export function shortened(diff: string, limit: number): string {
   if (diff.length <= limit) return diff;
   const files = diff.split(FILE).filter((file) => file.trim() !== "");
   let left = limit;
   const parts: string[] = [];
-  // The small ones first, so that what they leave goes to the large ones; then in the old order again.
+  // Small files come first, so that large files get the room that they leave. The parts keep the old order.
   const order = files.map((_, at) => at).sort((one, other) => lengthOf(files, one) - lengthOf(files, other));
   order.forEach((at, done) => {
     const share = Math.floor(left / (files.length - done));
@@ -29,7 +29,7 @@ export function shortened(diff: string, limit: number): string {
 
 const lengthOf = (files: readonly string[], at: number): number => files[at]?.length ?? 0;
 
-/** Whole lines of at most `limit` characters, and how many are missing. */
+/** Cuts a file's diff to whole lines of at most `limit` characters in all, with a note of how many lines are missing. */
 function cut(file: string, limit: number): string {
   if (file.length <= limit) return file;
   const lines = file.split("\n");
@@ -46,7 +46,7 @@ function cut(file: string, limit: number): string {
 
 const NOTE_LENGTH = "[1234567 more lines]\n".length;
 
-/** The subject line in what a model answered: its first line of text, without quotes, list signs and a final period. */
+/** The subject line in a model's answer: the first line of text, without quotes, list signs and a final period. */
 export function subjectOf(answer: string): string {
   const lines = answer.split(/[\r\n]+/).map((line) => line.replaceAll("**", "").replace(/^[\s>#*-]+/, "").trim());
   const texts = lines.filter((line) => !NO_TEXT.test(line)).map((line) => unquoted(line.replace(PREAMBLE, "")));
@@ -59,7 +59,7 @@ function unquoted(line: string): string {
   return line.replace(/^["'`\u201c](.*)["'`\u201d]$/, "$1").trim();
 }
 
-/** Whether a subject line can be used; if not, why, for the model's next try. */
+/** Whether a subject line can be used. If not, returns the reason, for the model's next try. */
 export function judgeSubject(subject: string): true | string {
   if (!/\p{L}{2}/u.test(subject)) return "It has no words.";
   if (subject.length > MAX_SUBJECT) return `It is longer than ${MAX_SUBJECT} characters.`;
@@ -69,7 +69,7 @@ export function judgeSubject(subject: string): true | string {
   return true;
 }
 
-/** A subject line without a model: what happened to which files. */
+/** Makes a subject line without a model: the kind of change and the files. */
 export function subjectFromFiles(names: readonly string[], verb = "Update"): string {
   const [first = "files", ...others] = names;
   const rest = others.length === 0 ? "" : ` and ${others.length} more file${others.length === 1 ? "" : "s"}`;

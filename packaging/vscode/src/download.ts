@@ -4,7 +4,7 @@ import { searchModels, type CatalogModel } from "fm-proxy";
 import type { LocalModel } from "./local-model.js";
 import { tell, withModel } from "./work.js";
 
-/** Lets the user choose a model and downloads it under a notification with progress. It answers from then on. */
+/** Lets the user choose a model, and downloads it with a notification that shows the progress. Afterwards this model answers. */
 export async function downloadModel(local: LocalModel): Promise<void> {
   const items = (await searchModels()).filter(({ kind }) => kind !== "embedding").map(itemOf);
   const placeHolder = "From huggingface.co, into the folder that all applications share. A download that was cut off goes on.";
@@ -19,7 +19,7 @@ export async function downloadModel(local: LocalModel): Promise<void> {
     return local.client.models.pull(chosen.label, { signal, onProgress });
   });
   if (pulled === undefined) return;
-  // The client begins anew where the setting changes.
+  // A change of the setting restarts the client.
   if (!pulled.default) await vscode.workspace.getConfiguration("fm-proxy").update("model", pulled.id, GLOBAL);
   else tell(await local.check());
 }

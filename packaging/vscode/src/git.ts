@@ -1,4 +1,4 @@
-// The part of the git extension's API (version 1) that this extension uses, and how to get at it.
+// The part of the git extension's API (version 1) that this extension uses, and a function that finds the repository.
 import * as vscode from "vscode";
 
 /** A file that was changed. */
@@ -20,7 +20,7 @@ export interface GitRepository {
     readonly untrackedChanges?: readonly GitChange[];
   };
   readonly ui?: { readonly selected: boolean };
-  /** The changes as text: those that are staged, or those that are not. */
+  /** The staged or the unstaged changes, as text. */
   diff(cached?: boolean): Promise<string>;
 }
 
@@ -35,8 +35,8 @@ interface GitExtension {
 }
 
 /**
- * The repository that a command is meant for: the one whose menu was used, the one of the editor, the one that is
- * selected, or else the one that the user picks; undefined if none was picked.
+ * The repository that a command is meant for: the repository whose menu was used, that of the editor, the selected one, or else
+ * the one that the user picks; undefined if the user picked none.
  *
  * @param source - what VS Code passes from a menu of the Source Control view
  * @throws Error with what to do, if there is none

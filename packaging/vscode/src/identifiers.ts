@@ -1,9 +1,9 @@
-// Names for code: the words of a text of code, and a name in the style of its language. No VS Code here.
+// Names for code: extracts words from code, and writes names in the style of a language. Does not use VS Code.
 
 /** How the words of a name are joined. */
 export type Style = "camel" | "pascal" | "snake" | "upper" | "kebab";
 
-/** Words of programming languages, which say nothing of what code is about. */
+/** Keywords of programming languages. They do not say what code is about. */
 const KEYWORDS = new Set(
   (
     "abstract and any as assert async await auto begin bool boolean break byte case catch char class const constructor " +
@@ -16,7 +16,7 @@ const KEYWORDS = new Set(
     "with yield"
   ).split(" "),
 );
-/** How names of functions and variables are written; others are in camel case. */
+/** The style of names of functions and variables, by language. Other languages use camel case. */
 const STYLES: Record<string, Style> = {
   c: "snake",
   clojure: "kebab",
@@ -53,7 +53,7 @@ export function wordsOfCode(code: string): string {
   return words.join(" ");
 }
 
-/** The style of a name that is there, or else of the language. */
+/** The style of an existing name, or else of the language. */
 export function styleOf(current: string | undefined, languageId: string): Style {
   if (current !== undefined) {
     if (/[\p{L}\p{N}]-[\p{L}\p{N}]/u.test(current)) return "kebab";
@@ -65,7 +65,7 @@ export function styleOf(current: string | undefined, languageId: string): Style 
   return STYLES[languageId] ?? "camel";
 }
 
-/** A name of words divided by `-`, in another style. */
+/** Converts a name of words divided by `-` to another style. */
 export function inStyle(name: string, style: Style): string {
   const words = name.split("-");
   const capital = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);

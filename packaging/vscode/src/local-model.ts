@@ -7,7 +7,7 @@ import { createClient, FmError, type Client, type ClientOptions, type StateChang
 /** A model that can be asked. */
 export interface ModelEntry {
   id: string;
-  /** Whether it is the one that answers when none is named. */
+  /** Whether it is the default model, which answers requests that name no model. */
   isDefault: boolean;
   /** Whether it is Apple's own, which has a shorter context than the others. */
   isApple: boolean;
@@ -44,12 +44,12 @@ export class LocalModel implements vscode.Disposable {
     this.#client = this.#newClient();
   }
 
-  /** The client of the settings as they are now. */
+  /** The client for the present settings. */
   get client(): Client {
     return this.#client;
   }
 
-  /** What is known, without asking. */
+  /** What is known already. Does not ask the helper. */
   get status(): Status {
     return this.#status;
   }
@@ -57,22 +57,22 @@ export class LocalModel implements vscode.Disposable {
   /**
    * Finds out whether there is a model, and which; never throws. Loads no model.
    *
-   * @param options - `recheck` looks again where the last result would still count
+   * @param options - `recheck` checks again even if the last result is still valid
    */
   async check({ recheck = false } = {}): Promise<Status> {
     const client = this.#client;
     const status = await look(client, recheck);
-    // Settings that changed meanwhile are asked about by their own check.
+    // If the settings changed meanwhile, another check is made for them.
     if (client === this.#client) this.#set(status);
     return this.#status;
   }
 
-  /** Whether the model can be asked. Checks it again unless the last check found it ready. */
+  /** Whether the model can be asked. Checks again, unless the last check found the model ready. */
   async isReady(): Promise<boolean> {
     return (this.#status.kind === "ready" ? this.#status : await this.check()).kind === "ready";
   }
 
-  /** Goes on with the settings as they are now. */
+  /** Restarts with the present settings. */
   restart(): void {
     if (this.#closed) return;
     this.#end(this.#client);
@@ -81,14 +81,14 @@ export class LocalModel implements vscode.Disposable {
     void this.check();
   }
 
-  /** Resolves when no process is left. */
+  /** Closes the client. Resolves when no process is left. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#end(this.#client);
     await Promise.all(this.#closing);
   }
 
-  /** Ends all without waiting. */
+  /** Closes everything without waiting. */
   dispose(): void {
     void this.close();
     this.#changed.dispose();
@@ -106,7 +106,7 @@ export class LocalModel implements vscode.Disposable {
     return client;
   }
 
-  /** Checks again if the helper's state between the checks shows something new. */
+  /** Checks again if a new state of the helper contradicts the last check. */
   #follow({ state }: StateChange): void {
     const { kind } = this.#status;
     const lost = kind === "ready" && (state === "waiting" || state === "refused");
@@ -151,7 +151,7 @@ async function look(client: Client, recheck: boolean): Promise<Status> {
   }
 }
 
-/** An error with a code and a sentence, whatever was thrown. */
+/** Makes an FmError, with a code and a sentence, of anything that was thrown. */
 export function asFmError(error: unknown): FmError {
   return error instanceof FmError ? error : new FmError("INTERNAL", error instanceof Error ? error.message : String(error));
 }
@@ -169,7 +169,7 @@ function settingOf(name: string): string | undefined {
   return typeof value === "string" && value.trim() !== "" ? withHome(value.trim()) : undefined;
 }
 
-/** `~/` as a shell reads it. */
+/** Replaces `~/` by the home folder, as a shell does. */
 function withHome(path: string): string {
   return path.startsWith("~/") ? join(homedir(), path.slice(2)) : path;
 }

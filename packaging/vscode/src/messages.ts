@@ -1,10 +1,10 @@
-// VS Code's chat messages as the body of a request to the Responses API.
+// Converts VS Code's chat messages to the body of a request to the Responses API.
 import * as vscode from "vscode";
 import type { JsonObject, ResponseCreateParams } from "fm-proxy";
 
 /** Options of a request that mean the same to VS Code's callers and to the helper. */
 const PASSED = ["temperature", "top_p", "top_k", "min_p", "seed", "stop", "presence_penalty", "frequency_penalty"];
-/** The role of a system message, which the API that everyone may use does not name. */
+/** The role of a system message. VS Code's stable API does not define it. */
 const SYSTEM = 3;
 
 /** The request to the helper. */
@@ -48,7 +48,7 @@ function itemsOf({ role, content }: vscode.LanguageModelChatRequestMessage): Jso
       flush();
       items.push({ type: "function_call_output", call_id: part.callId, output: resultText(part) });
     }
-    // Other parts are data that the model was not announced to read.
+    // Other parts have data of kinds that the model was not registered for.
   }
   flush();
   return items;
@@ -70,7 +70,7 @@ function toolOf({ name, description, inputSchema }: vscode.LanguageModelChatTool
   return { type: "function", name, description, parameters, strict: false };
 }
 
-/** The limit of the answer, under any of its usual names. */
+/** The token limit of the answer, under any of its usual names. */
 function maxTokens(options: { readonly [name: string]: unknown }): number | undefined {
   const value = options["max_output_tokens"] ?? options["max_tokens"] ?? options["maxTokens"];
   return typeof value === "number" && value >= 1 ? Math.floor(value) : undefined;

@@ -5,10 +5,10 @@ import { asFmError, type LocalModel, type ModelEntry } from "./local-model.js";
 import { bodyOf, inputOf } from "./messages.js";
 import { cancellable } from "./work.js";
 
-/** Question and answer share the context: at most 8,192 tokens unless the helper is set otherwise; Apple's: 4,096. */
+/** The tokens of a context, which question and answer share. The default is 8,192 at most; Apple's model has 4,096. */
 const MAX_TOKENS = { maxInputTokens: 6144, maxOutputTokens: 2048 };
 const MAX_TOKENS_OF_APPLE = { maxInputTokens: 3072, maxOutputTokens: 1024 };
-/** If a model can't be asked: in English and in code, four bytes are about a token. */
+/** The estimate if a model can't be asked: in English and in code, a token has about four bytes. */
 const BYTES_PER_TOKEN = 4;
 
 /** Gives VS Code the models of the helper. */
@@ -16,7 +16,7 @@ export class ChatProvider implements vscode.LanguageModelChatProvider, vscode.Di
   readonly #local: LocalModel;
   readonly #changed = new vscode.EventEmitter<void>();
   readonly #listener: vscode.Disposable;
-  /** By model: the tokens of a prompt that do not belong to the text itself. */
+  /** For each model, the tokens of a prompt that do not belong to the text itself. */
   readonly #frames = new Map<string, number>();
 
   /** Tells VS Code to ask for the models again. */
@@ -36,7 +36,7 @@ export class ChatProvider implements vscode.LanguageModelChatProvider, vscode.Di
     this.#changed.dispose();
   }
 
-  /** The models; none if there is no helper or no model. Never asks the user. */
+  /** The list of models; empty if there is no helper or no model. Never asks the user. */
   async provideLanguageModelChatInformation(
     _options: vscode.PrepareLanguageModelChatModelOptions,
     token: vscode.CancellationToken,
@@ -68,7 +68,7 @@ export class ChatProvider implements vscode.LanguageModelChatProvider, vscode.Di
     }
   }
 
-  /** Counts with the model's own tokenizer, without what the chat template adds to a plain text. */
+  /** Counts with the model's own tokenizer, without the tokens that the chat template adds. */
   async provideTokenCount(
     model: vscode.LanguageModelChatInformation,
     text: string | vscode.LanguageModelChatRequestMessage,
@@ -129,12 +129,12 @@ function argumentsOf(name: string, text: string): object {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null) return value;
   } catch {
-    // The answer was cut, at its limit of tokens.
+    // The answer was cut at its token limit.
   }
   throw new Error(`The model's call of the tool ${name} is not complete. Ask again, with fewer tools or a shorter text.`);
 }
 
-/** An error of VS Code's kinds, with the sentence that says what to do. */
+/** Converts an error to one of VS Code's kinds, with the sentence that says what to do. */
 function modelError({ code, detail }: FmError): Error {
   if (code === "NOT_FOUND") return vscode.LanguageModelError.NotFound(detail);
   if (code === "GUARDRAIL") return vscode.LanguageModelError.Blocked(detail);

@@ -1,4 +1,4 @@
-// The command "Suggest a Name": names for the selected code, to choose from; what has a name already is renamed.
+// The command "Suggest a Name": the user chooses from names for the selected code. If the code has a name already, it is renamed.
 import * as vscode from "vscode";
 import { nameFromText, scoreName, slug } from "fm-proxy";
 import { inStyle, isIdentifier, styleOf, wordsOfCode } from "./identifiers.js";
@@ -7,15 +7,18 @@ import { canAsk, withModel, type Report } from "./work.js";
 
 /** How many answers the model gives; equal ones count once. */
 const ANSWERS = 3;
-/** Of the answers after the first, which is the model's best. With a seed, the engine would read the code anew for each. */
+/**
+ * The temperature of the answers after the first one, which is the model's best. With a seed, the engine would process the code
+ * again for each answer.
+ */
 const VARIED = 0.9;
-/** What the model sees of the code, in characters: on a small machine, more takes too long. */
+/** How many characters of the code the model sees. On a small machine, more would take too long. */
 const MAX_CODE = 4000;
-/** Lines above and below, if only a name is selected. */
+/** How many lines above and below the model sees, if only a name is selected. */
 const LINES_AROUND = 20;
 const MAX_NAME = 40;
 const MAX_WORDS = 5;
-/** The worst name that passes shares no word with the code, and has no other fault. */
+/** The least score of an accepted name. A name with this score shares no word with the code, but has no other fault. */
 const MIN_SCORE = 0.7;
 const CHANGED = "fm-proxy: The code has changed meanwhile, so nothing was named. Select it, then ask for a name again.";
 const INSTRUCTIONS =
@@ -26,12 +29,12 @@ const INSTRUCTIONS =
 interface Subject {
   editor: vscode.TextEditor;
   range: vscode.Range;
-  /** What is in the range. */
+  /** The text in the range. */
   text: string;
-  /** What the model sees of it, and with which words. */
+  /** The code that the model sees, and the question about it. */
   code: string;
   question: string;
-  /** The name that it has. */
+  /** The present name of the code, if it has one. */
   current?: { name: string; at: vscode.Position };
 }
 
@@ -41,7 +44,7 @@ interface Suggestion extends vscode.QuickPickItem {
   description: string;
 }
 
-/** Asks for names, lets the user choose one, and renames what is selected, or inserts the name before it. */
+/** Asks for names and lets the user choose one. Then renames the selected code, or inserts the name before it. */
 export async function suggestName(local: LocalModel): Promise<void> {
   if (!(await canAsk(local))) return;
   const subject = await findSubject();
@@ -145,7 +148,7 @@ function judge(name: string, words: string): true | string {
 
 async function apply({ editor, range, text, current }: Subject, name: string): Promise<void> {
   const { uri } = editor.document;
-  // The model took its time: the range may hold something else now.
+  // The code in the range may have changed while the model worked.
   if (editor.document.getText(range) !== text) {
     void vscode.window.showInformationMessage(CHANGED);
     return;
@@ -157,14 +160,14 @@ async function apply({ editor, range, text, current }: Subject, name: string): P
       return;
     }
   }
-  // Without an extension that renames, the name itself is replaced, and only here.
+  // Without an extension that renames, only the name in this place is replaced.
   const edit = new vscode.WorkspaceEdit();
   if (current === undefined) edit.insert(uri, range.start, `${name} `);
   else edit.replace(uri, new vscode.Range(current.at, current.at.translate(0, current.name.length)), name);
   await vscode.workspace.applyEdit(edit);
 }
 
-/** What the language's extension would change everywhere; undefined where it can't rename this. */
+/** All changes that the language's extension proposes; undefined if it can't rename this. */
 async function renameEdit(uri: vscode.Uri, at: vscode.Position, name: string): Promise<vscode.WorkspaceEdit | undefined> {
   try {
     return await vscode.commands.executeCommand("vscode.executeDocumentRenameProvider", uri, at, name);

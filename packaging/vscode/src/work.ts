@@ -7,7 +7,7 @@ export const SHOWN_MS = 5000;
 /** VS Code cuts a longer note. */
 const ABSENT = 'No local model: point at "fm-proxy" on the right';
 
-/** Runs with a signal that the token aborts; if it was cancelled, rejects with a CancellationError. */
+/** Runs a function with a signal that the token aborts. If it was cancelled, rejects with a CancellationError. */
 export async function cancellable<T>(
   token: vscode.CancellationToken,
   run: (signal: AbortSignal) => Promise<T>,
@@ -23,7 +23,7 @@ export async function cancellable<T>(
   }
 }
 
-/** Reports how far the work is. */
+/** Reports the progress of the work. */
 export type Report = (message: string) => void;
 
 /** Whether the model can be asked. If not, the status bar says so for a moment; nothing pops up. */
@@ -44,7 +44,7 @@ export function tell(status: Status): void {
 /**
  * Runs a command's work with the model, under a notification with a Cancel button.
  *
- * @returns the result; undefined if the user cancelled, or if it failed, which an error message has reported
+ * @returns the result; undefined if the user cancelled, or if the work failed; an error message has then reported that
  */
 export async function withModel<T>(
   local: LocalModel,

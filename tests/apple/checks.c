@@ -1,4 +1,5 @@
-/* Checks what the library gets: transcripts, options and schemas in Apple's dialect. An error here is the engine's. */
+/* Checks what the library gets: transcripts, options and schemas in Apple's dialect. If a check fails, the engine has a
+ * bug. */
 #include "standin.h"
 
 #include <json-c/json.h>

@@ -1,11 +1,11 @@
-"""Many random jobs on fm-engine-apple, in front of the stand-in of Apple's library:
+"""Runs many random jobs on fm-engine-apple, with the stand-in of Apple's library:
 
     jobs.py PROGRAM LIBRARY [JOBS] [SEED]
 
-Texts, formats, tools and statuses, aborts at random moments, cancels that are noticed late or never. Each job must end
-once, with the answer for its kind. If an engine could not stop its library, a new one is started. Each of the other engines
-must end with status 0, which it does not if a reference is left or a rule of the library was broken (standin.h). Prints how
-many of each kind there were.
+The jobs have texts, formats, tools and statuses, aborts at random moments, and cancels that are noticed late or never. Each job
+must end once, with the answer for its kind. If an engine could not stop its library, a new engine is started. Each of the other
+engines must end with status 0: another status means that a reference is left, or that a rule of the library was broken
+(standin.h). Prints the number of jobs of each kind.
 """
 
 import collections
@@ -144,7 +144,7 @@ def main():
     kinds, weights = zip(*KINDS)
     seen = collections.Counter()
     start, left = time.monotonic(), jobs
-    stuck_each = max(jobs // 20, 1)  # jobs per stuck one, which takes 700 ms and ends the engine
+    stuck_each = max(jobs // 20, 1)  # jobs for each stuck job, which takes 700 ms and ends the engine
     engines = 0
     while left > 0:
         session, engines = Session(program, library), engines + 1

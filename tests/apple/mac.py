@@ -1,11 +1,12 @@
-"""Questions about fm-engine-apple that only a Mac with Apple's library can answer, as a report to send back (docs/apple.md):
+"""Asks questions about fm-engine-apple that only a Mac with Apple's library can answer. Prints a report to send back
+(docs/apple.md):
 
     mac.py PROGRAM LIBRARY [--calls N]
 
 PROGRAM is fm-engine-apple, in its app or beside it; LIBRARY is libFoundationModels.dylib. Each line is a question, its
-answer, and how long it took. Nothing is right or wrong here: an answer that is an error is an answer. --calls (default 30)
-is for the question about rate limits. On the stand-in of tests/apple the same script runs everywhere, which is how it is
-tested. Needs only Python 3.9 and its standard library.
+answer, and how long it took. Nothing is right or wrong here: an answer that is an error is an answer. --calls (default 30) is for
+the question about rate limits. With the stand-in of tests/apple the same script runs everywhere: its test does that. Needs only
+Python 3.9 and its standard library.
 """
 
 import argparse
@@ -100,7 +101,7 @@ def first_text(engine):
 
 
 def cancels(engine, **params):
-    """The time from an abort to its end, ten times."""
+    """Measures the time from an abort to the end of the job, ten times."""
     times, reasons = [], set()
     for _ in range(10):
         job = engine.start(user(STORY), **params)
@@ -128,7 +129,7 @@ def calls_in_a_row(engine, count):
 
 
 def leaks(engine):
-    """What Apple's tool for leaks counts after a hundred jobs of all kinds."""
+    """Reports how many leaks Apple's tool counts after a hundred jobs of all kinds."""
     for number in range(100):
         kind = ({}, {"format": {"type": "json_schema", "schema": CITY}}, {"tools": [WEATHER]})[number % 3]
         engine.run(user("Berlin"), max_tokens=40, **kind)
@@ -140,7 +141,7 @@ def leaks(engine):
 
 
 def orphan(report):
-    """How long the engine lives after its parent is killed, while its stdin stays open."""
+    """Measures how long the engine lives after its parent is killed, while the engine's stdin stays open."""
     read_end, write_end = os.pipe()
     middle = "import subprocess, sys; subprocess.Popen([sys.argv[1]], stdin=int(sys.argv[2])).wait()"
     parent = subprocess.Popen([sys.executable, "-c", middle, report.program, str(read_end)], stdout=subprocess.PIPE,

@@ -16,8 +16,8 @@
 static atomic_int objects_alive;
 static atomic_int strings_alive;
 atomic_int tasks_alive;
-/* In the static block of each thread: the leak checker of gcc 12 can't read the block of a library that is loaded
- * later. */
+/* This thread-local variable is in the static block of each thread. The leak checker of gcc 12 can't read the dynamic
+ * block of a library that is loaded later. */
 __attribute__((tls_model("initial-exec"))) static _Thread_local bool in_callback;
 
 void broken(int rule, const char *fmt, ...) {

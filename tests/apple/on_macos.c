@@ -1,6 +1,7 @@
 /*
- * Makes fm-proxy behave as on macOS, where this depends on the system's name: linked with --wrap=fm_platform_name. Its
- * engines are those of this system; fm-engine-apple finds the stand-in by FM_ENGINE_APPLE_LIBRARY.
+ * Makes fm-proxy behave as on macOS where its behaviour depends on the system's name. It is linked with
+ * --wrap=fm_platform_name. The engines are those of this system; fm-engine-apple finds the stand-in by
+ * FM_ENGINE_APPLE_LIBRARY.
  */
 #include "base/platform.h"
 

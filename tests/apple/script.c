@@ -1,9 +1,9 @@
 /*
- * What the stand-in answers. A prompt that is a JSON array is a script. It has the steps of the fake engine
- * (helper/engine/fake/script.h) that have a meaning here, and:
+ * Decides what the stand-in answers. A prompt that is a JSON array is a script. Its steps are those of the fake engine
+ * (helper/engine/fake/script.h) as far as they have a meaning here, and:
  *
  *     {"status":N,"text":TEXT}   the task ends with the status N
- *     {"ignore_cancel_ms":N}     from here on, a cancel is only seen after N ms
+ *     {"ignore_cancel_ms":N}     from this step on, a cancel is noticed only after N ms
  *     {"snapshot":TEXT}          the next snapshot is TEXT, whatever came before
  *     {"tool_calls":[{"name","arguments"},...]}   several calls at once; with "gap_ms":N that long between two
  *     {"content":TEXT}           the answer to a schema, as it is
@@ -11,7 +11,8 @@
  * In a task with a schema and without tools, a tool_call answers that schema: with its name, or with its arguments.
  *
  * Any other prompt is repeated word by word; after a tool's output, that output is repeated. A task with a schema is
- * answered by a small instance of it, whose strings are words of the prompt. One token is one step's text, or a word.
+ * answered by a small instance of the schema, whose strings are words of the prompt. One token is one step's text, or a
+ * word.
  */
 #include "standin.h"
 #include "base/error.h"
@@ -42,7 +43,7 @@ static const char *text_of(struct json_object *value, const char *name) {
     return text ? text : "";
 }
 
-/* ---- callbacks: their texts are gone when they return ---- */
+/* ---- callbacks, whose texts are freed when they return ---- */
 
 static char *copy(const char *text, size_t len) {
     char *made = malloc(len + 1);
@@ -82,7 +83,7 @@ static const void *make_error_content(const char *text) {
     return content;
 }
 
-/* The last callback. */
+/* Calls the task's last callback. */
 static bool finish(struct run *run, int status, const char *text) {
     size_t len = text ? strlen(text) : 0;
     char *passed = text ? copy(text, len) : NULL;
@@ -111,7 +112,8 @@ static bool finish(struct run *run, int status, const char *text) {
 
 /* ---- scripts ---- */
 
-/* The text to repeat if there is no script: the prompt, or the last output of a tool. NULL: the prompt is a script. */
+/* Returns the text to repeat if there is no script: the prompt, or the last output of a tool. NULL: the prompt is a
+ * script. */
 static char *plain_answer(const struct run *run, bool *after_tools) {
     struct json_object *root = json_tokener_parse(run->session->transcript);
     struct json_object *entries = member(member(root, "transcript"), "entries");
@@ -124,7 +126,7 @@ static char *plain_answer(const struct run *run, bool *after_tools) {
     return answer;
 }
 
-/* One step for each word; white space belongs to the word after it. */
+/* Makes one step for each word; white space belongs to the word after it. */
 static struct json_object *echo(const char *text) {
     struct json_object *steps = json_object_new_array();
     while (*text) {
@@ -151,7 +153,7 @@ static char *instance(const char *schema, const char *words) {
     return text;
 }
 
-/* [{"tool_call":...}] for the first tool. */
+/* Returns the script [{"tool_call":...}] for the first tool. */
 static struct json_object *call_of(struct tool *tool, const char *words) {
     char *arguments = instance(tool->schema, words);
     struct json_object *call = json_object_new_object();
@@ -198,7 +200,7 @@ static bool sees_cancel(struct run *run) {
     return now_us() - run->cancelled_us >= run->deaf_ms * 1000;
 }
 
-/* True as long as the step's time is not over. */
+/* Whether the step still has to wait. */
 static bool waits(struct run *run, int64_t ms) {
     int64_t now = now_us();
     run->wait_until_us = run->wait_until_us ? run->wait_until_us : now + ms * 1000;
@@ -210,7 +212,7 @@ static bool waits(struct run *run, int64_t ms) {
     return false;
 }
 
-/* Adds a token; true: the limit is reached. */
+/* Adds a token. Returns true if the limit is reached. */
 static bool add_token(struct run *run, const char *text) {
     fm_buf_append_str(&run->text, text);
     run->tokens++;
@@ -273,7 +275,7 @@ static bool waits_for_tools(struct run *run) {
     return waiting;
 }
 
-/* Ends the task as a step asks for. */
+/* Ends the task as the step says. */
 static bool end_step(struct run *run, struct json_object *step) {
     if (member(step, "error")) {
         char text[256];

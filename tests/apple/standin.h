@@ -1,12 +1,12 @@
 /*
- * A library with the ABI of Apple's C bindings, and no model: for tests of fm-engine-apple where there is no Mac. Its
- * callbacks come from eight threads, in any order between tasks. It counts references and strings. If a rule of
- * helper/engine/apple/bindings.h is broken, or something is left when the process ends, it ends the process with status
- * 97 and a line on stderr.
+ * A library with the ABI of Apple's C bindings, but without a model. It is for tests of fm-engine-apple without a Mac.
+ * Its callbacks come from eight threads; the tasks' callbacks are mixed in any order. It counts references and strings.
+ * If a rule of helper/engine/apple/bindings.h is broken, or something is left when the process ends, it ends the
+ * process with status 97 and a line on stderr.
  *
- * What a prompt makes it do is in script.c. The environment variable FM_ENGINE_STANDIN has words, separated by ",":
+ * See script.c for what a prompt makes it do. The environment variable FM_ENGINE_STANDIN has words, separated by ",":
  *
- *     calls        a tool is called by itself, unless the prompt is a script or tools have answered
+ *     calls        a tool is called without a script, unless tools have answered already
  *     reason=N     the model is not available, for the reason N
  *     nocount      an old macOS: tokens can't be counted
  *     context=N    tokens (default 4096)
@@ -34,7 +34,7 @@ struct json_object;
 
 enum kind { MODEL = 1, SESSION, PROMPT, STREAM, TASK, SCHEMA, PROPERTY, TOOL, CONTENT };
 
-/* The beginning of each object. */
+/* Every object begins with this. */
 struct object {
     unsigned magic;
     enum kind kind;
@@ -50,7 +50,7 @@ struct tool {
     struct object object;
     char *name;
     tool_fn *callback;
-    char *schema; /* JSON schema of its arguments, without Apple's dialect */
+    char *schema; /* JSON schema of the tool's arguments, as standard JSON Schema */
     pthread_mutex_t lock;
     unsigned calls;                /* calls so far */
     unsigned waiting[WAITING_MAX]; /* calls whose callback has returned */
@@ -83,7 +83,7 @@ struct run {
     content_fn *on_content;
     count_fn *on_count;
     atomic_bool cancelled;
-    atomic_int owners; /* the queue or a worker, and the object that can cancel it */
+    atomic_int owners; /* counts the queue or a worker, and the object that can cancel the run */
 
     /* used only by the worker */
     int64_t due_us;
@@ -91,12 +91,12 @@ struct run {
     size_t step;
     size_t repeated;
     int64_t wait_until_us; /* end of the current step's wait; 0: it has not begun */
-    int64_t deaf_ms;       /* for this long a cancel is not seen */
-    int64_t cancelled_us;  /* when the cancel was first seen; 0: not yet */
+    int64_t deaf_ms;       /* how long a cancel is not noticed */
+    int64_t cancelled_us;  /* when the cancel was first noticed; 0: not yet */
     bool for_ever;
     struct fm_buf text;
     int64_t tokens;
-    struct tool *called[WAITING_MAX]; /* tools whose results are waited for */
+    struct tool *called[WAITING_MAX]; /* tools whose results have not come yet */
     unsigned call_ids[WAITING_MAX];
     size_t called_count;
 };
@@ -111,39 +111,40 @@ struct task {
 /* Reports which rule is broken, and ends the process. */
 FM_PRINTF(2, 3) void broken(int rule, const char *fmt, ...);
 
-/* A new object of `size` bytes, zeroed, with one reference. */
+/* Returns a new object of `size` bytes, zeroed, with one reference. */
 void *make(enum kind kind, size_t size);
 void retain(void *object);
 void release(const void *object);
 
-/* Returns `ref` as an object of the kind; ends the process if it is not such an object, or is freed. */
+/* Returns `ref` as an object of the kind. Ends the process if `ref` is no such object, or is freed. */
 void *expect(const void *ref, enum kind kind);
 
-/* A copy of the text; the caller has to free it with FMFreeString. */
+/* Returns a copy of the text. The caller frees it with FMFreeString. */
 char *give_string(const char *text, size_t len);
 
 /* Call it first in every exported function: none may be called inside a callback. */
 void enter(const char *function);
 
-/* Around each callback. */
+/* Call them before and after each callback. */
 void callback_begins(void);
 void callback_ends(void);
 
 /* Whether FM_ENGINE_STANDIN has the word; writes its number into `number`, unless that is NULL. */
 bool is_told(const char *word, int64_t *number);
 
-/* The number of tasks whose last callback is still to come. */
+/* The number of tasks whose last callback has not come yet. */
 extern atomic_int tasks_alive;
 
 /* ---- checks.c ---- */
 
-/* The argument, parsed; ends the process if the library would not accept it. The caller has to put it. */
+/* Return the parsed argument. End the process if the library would not accept the argument. The caller frees the result
+ * with json_object_put. */
 struct json_object *expect_json(const char *text, const char *what);
 void check_transcript(const char *json);
 void check_schema(const char *json);
 int64_t check_options(const char *json); /* returns the limit of tokens; 0: none */
 
-/* Tokens of a transcript: its words, and ENTRY_TOKENS for each entry. */
+/* Returns the number of tokens of a transcript: its words, and ENTRY_TOKENS for each entry. */
 int64_t transcript_tokens(const char *json);
 
 /* ---- script.c ---- */
@@ -161,7 +162,7 @@ bool script_step(struct run *run);
 
 int64_t now_us(void);
 
-/* Hands the task to the workers. From then on they own it together with its object. */
+/* Hands the run to the workers. From then on, they and the task's object own the run together. */
 void run_start(struct run *run);
 void run_drop(struct run *run);
 

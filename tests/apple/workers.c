@@ -1,5 +1,5 @@
-/* Eight threads, which take any task that is due. So callbacks of one task come from several threads, and in any order
- * between tasks. */
+/* Runs eight threads, which take any task that is due. So the callbacks of one task come from several threads, and the
+ * callbacks of different tasks are mixed in any order. */
 #include "standin.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static void push(struct run *run) {
     pthread_mutex_unlock(&lock);
 }
 
-/* The link to the task that is due first; NULL: there is none. */
+/* Returns the link to the task that is due first; NULL: there is no task. */
 static struct run **first_due(void) {
     struct run **first = NULL;
     for (struct run **link = &queue; *link; link = &(*link)->next) {

@@ -1,7 +1,7 @@
 /*
- * The reference for tokens/s: llama.cpp's own loop with the model, template, context and threads of fm-engine-llama,
- * but only with ggml's kernels, and without frames, JSON, stop strings or a second process. Greedy, up to the model's
- * end of turn.
+ * The reference for tokens/s. It runs llama.cpp's own loop with the model, template, context and threads of
+ * fm-engine-llama, but only with ggml's kernels, and without frames, JSON, stop strings or a second process. Decoding
+ * is greedy, up to the model's end of turn.
  *
  *     bare_llama MODEL PROMPT TOKENS
  *

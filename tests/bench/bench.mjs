@@ -1,4 +1,4 @@
-// Four figures, each with its bound from the project's own claims. Comparisons alternate (A B A B ...); medians count.
+// Measures four figures, each with its bound from the project's own claims. Comparisons alternate (A B A B ...); medians count.
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -29,7 +29,7 @@ function start(command) {
   });
 }
 
-/** Resolves when `count` frames have come out. It only searches the bytes, so that the client costs little. */
+/** Resolves when `count` frames have come out. Only searches the bytes and parses nothing, so that the client costs little. */
 function frames(child, count) {
   return new Promise((done, failed) => {
     let seen = 0;

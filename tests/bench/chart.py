@@ -1,4 +1,4 @@
-"""A picture of compare.py's figures: how many times better each row is than llama-server's. Prints the same as a table for
+"""Draws a picture of compare.py's figures: how many times better each row is than llama-server's. Prints the same as a table for
 README.md.
 
     chart.py compare.json FILE.svg

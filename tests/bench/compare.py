@@ -4,8 +4,8 @@ and installs what this needs.
     compare.py [--rounds N] [--rows A,B] [--quick] [--busy N] [--out FILE]
     compare.py --models [--files A,B] [--table] [--page FILE] ...
 
-Progress goes to stderr, and the table (Markdown) to stdout; all figures go to FILE (build/compare.json). The exit status is
-1 if a row is lost, and 77 if llama-server is not built. For --models see models.py.
+Progress goes to stderr, and the table (Markdown) to stdout; all figures go to FILE (build/compare.json). The exit status is 1 if
+a row is lost (misses its target), and 77 if llama-server is not built. For --models see models.py.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def parser():
 
 
 def chosen_rows(options, text, bench):
-    """The rows that `text` names, and those of them that can't be measured."""
+    """Returns the rows that `text` names, and which of these rows can't be measured."""
     every, absent = rows(bench), list(missing(bench))
     known = sorted({row.number for row in every} | {row[0] for row in absent})
     numbers = chosen(options, "--rows", text, list(map(str, known)))

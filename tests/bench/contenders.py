@@ -1,7 +1,7 @@
-"""What compare.py measures: programs that answer the same requests, each over its own kind of channel.
+"""The programs that compare.py measures. They answer the same requests, each over its own kind of channel.
 
-While answers arrive, only the bytes and their times are kept, the same way for all; they are parsed afterwards. So the
-measuring itself costs little, and the same for all: play() returns that cost.
+While answers arrive, only the bytes and their times are kept; they are parsed afterwards. So the measuring itself costs little,
+and costs the same for all programs. play() returns this cost.
 """
 
 import atexit
@@ -15,15 +15,15 @@ import time
 
 from processes import processor_seconds, tree
 
-HANGS_S = 300  # without a byte: then a contender hangs
+HANGS_S = 300  # after this time without a byte, a contender hangs
 
 
 class Ask:
     """A request, and later its results."""
 
     def __init__(self, prompt, tokens, schema=None):
-        self.prompt = prompt  # text to continue; with a schema it is a user's message
-        self.tokens = tokens  # exact number; with a schema the maximum
+        self.prompt = prompt  # a text to continue; with a schema, a user's message
+        self.tokens = tokens  # their exact number; with a schema, their maximum
         self.schema = schema
         self.sent = 0.0
         self.times = []  # when each piece of text arrived
@@ -72,7 +72,7 @@ class Channel:
         return b"".join(data for _, data in self.chunks)
 
     def taken(self):
-        """All bytes so far, and a function that returns the arrival time of the byte at a place."""
+        """Returns all bytes so far, and a function that returns the arrival time of the byte at a place."""
         ends, times, total = [], [], 0
         for now, data in self.chunks:
             total += len(data)
@@ -95,7 +95,8 @@ class Channel:
 class Contender:
     """Base: a child process. `name` is its heading; other modules only use play()."""
 
-    seconds = tokens = 0  # for all contenders: processor time of their processes in play(), and the tokens of that time
+    # for all contenders: processor time of their processes in play(), and the tokens that were generated in this time
+    seconds = tokens = 0
 
     def __init__(self, command, env=None, stdin=subprocess.PIPE, stdout=subprocess.PIPE):
         self.spawned = time.perf_counter()
@@ -192,7 +193,7 @@ def frame(message):
 
 
 def frames(data):
-    """The beginning and end of each body; the last one may end after the data."""
+    """Returns the beginning and end of each body; the last body may end after the data."""
     end = 0
     while end < len(data):
         header = FRAME.match(data, end)
@@ -214,7 +215,7 @@ class Framed(Piped):
         self.write(frame({"jsonrpc": "2.0", **more, "method": method, "params": params}))
 
     def messages(self):
-        """Takes what has arrived, as (time, message). If a frame has begun, waits for its end."""
+        """Returns the messages that have arrived, as (time, message). If a frame has begun, waits for its end."""
         while not whole_frames(self.pipe.bytes()):
             self.wait()
         whole, time_of = self.pipe.taken()
@@ -222,7 +223,7 @@ class Framed(Piped):
             yield time_of(end), json.loads(whole[start:end])
 
     def call(self, method, params):
-        """The result of a call while no other one runs."""
+        """Returns the result of a call while no other call runs."""
         self.notify(method, params, id=0)
         while b'"result"' not in self.pipe.bytes():
             self.wait()
@@ -233,7 +234,7 @@ class Framed(Piped):
 
 
 def environment(settings):
-    """Our environment without settings of the helper or the engine, but with these settings of the engine."""
+    """Returns our environment with these settings of the engine, and with no other settings of the helper or the engine."""
     env = {key: value for key, value in os.environ.items() if not key.startswith(("FM_PROXY_", "FM_ENGINE_"))}
     return {**env, **{f"FM_ENGINE_LLAMA_{key}": str(value) for key, value in settings.items()}}
 
@@ -242,7 +243,7 @@ class Proxy(Framed):
     name = "fm-proxy"
 
     def __init__(self, binaries, model, kv_files=None, **settings):
-        """`kv_files`: the folder for the state that its engine saves for the next one."""
+        """`kv_files`: the folder for the state that its engine saves for the next engine."""
         command = [os.path.join(binaries, "fm-proxy"), "--stdio", "--model", model, "--log-level", "off",
                    *(["--kv-cache-dir", kv_files] if kv_files else ["--no-kv-cache-files"])]
         super().__init__(command, environment(settings), b'.chunk"', b'"result":{')

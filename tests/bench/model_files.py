@@ -1,4 +1,4 @@
-"""The models of `compare.sh --models`: their files, and how much work a row is with each."""
+"""The models of `compare.sh --models`: their files, and how much work a row has with each model."""
 
 import os
 import subprocess
@@ -12,9 +12,9 @@ from rows import SMALLEST  # noqa: E402
 
 
 class Counts:
-    """Counts for a model size: the tokens of each answer of `one`, `four` and `eight` streams; of the `prompt` that comes when
-    nothing else runs, and of the `late` one that comes beside four streams; of these `streams`, and of the `copy`; and over
-    how many `asks` a median is taken.
+    """Counts for a model size. `one`, `four` and `eight`: tokens of each answer with this many streams. `prompt`: tokens of the
+    prompt that comes when nothing else runs. `late`: tokens of the prompt that comes beside four streams. `streams`: tokens of
+    these streams' answers. `copy`: tokens of the answer that copies. `asks`: the number of requests of a median.
     """
 
     def __init__(self, **counts):
@@ -22,7 +22,7 @@ class Counts:
 
 
 # With these numbers, five rounds of all rows take about 10 minutes with the first model, 22 with the second and 30 with the
-# third, at the speeds that two cores of a server have (tokens/s: 70, 25 and 13 for one stream; 250, 85 and 38 for a prompt).
+# third. This is at the speeds of two cores of a server (tokens/s: 70, 25 and 13 for one stream; 250, 85 and 38 for a prompt).
 COUNTS = {
     "135m": Counts(one=128, four=128, eight=128, prompt=1000, late=2000, streams=256, copy=256, asks=5),
     "0.5b": Counts(one=64, four=48, eight=32, prompt=1000, late=1000, streams=96, copy=128, asks=5),
@@ -39,7 +39,7 @@ class ModelFile:
         self.counts = COUNTS[size]
 
     def path(self, root, quantize):
-        """The path of the file; it is fetched, and made with the program `quantize`, if it is missing."""
+        """Returns the path of the file. If the file is missing, it is downloaded, or made with the program `quantize`."""
         if self.size == "135m":
             return os.path.join(root, SMALLEST)
         source = fetch.model(self.size)

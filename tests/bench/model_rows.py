@@ -1,6 +1,6 @@
-"""The rows of `compare.sh --models`, the same on each file: those of rows.py, with counts that fit the model's size, and with
-their own targets. Beside busy loops, the only targets are to be as good as llama-server, and to get the share of the
-processors that a fair scheduler gives.
+"""The rows of `compare.sh --models`, which are the same for each file. They are the rows of rows.py, with counts that fit the
+model's size, and with their own targets. Beside busy loops there are only two targets: to be as good as llama-server, and to get
+the share of the processors that a fair scheduler gives.
 """
 
 import os
@@ -8,20 +8,21 @@ import os
 import rows
 from rows import BATCHED, NODE, OURS, QUIET, SERVER, Line
 
-FAIR = 0.8  # of the fair share, at least
+FAIR = 0.8  # the least part of the fair share
 
 
 def share(loops):
-    """The share of the processors for as many threads as there are processors, beside this many loops."""
+    """Returns the share of the processors that as many threads as processors get beside this many loops."""
     processors = len(os.sched_getaffinity(0))
     return processors / (processors + loops)
 
 
 class Mixed:
-    """Base: shared by these rows."""
+    """The base class of these rows."""
 
     judged = ()  # lines that compare with llama-server
-    quiet = None  # the line that compares with ours on a quiet machine, if there are loops: its key, name and unit
+    # with loops, the line that compares with our figure on a quiet machine: its key, name, unit, and whether more is better
+    quiet = None
     node = ()  # keys that node-llama-cpp has too
 
     def settle(self):
@@ -63,7 +64,7 @@ class OneStream(Mixed, rows.OneStream):
 
 
 class Streams(Mixed, rows.Streams):
-    """Our program does not know in advance how many streams there will be."""
+    """Rows with a number of streams that our program does not know in advance."""
 
     def __init__(self, bench, number, count, **counts):
         super().__init__(bench, count, **counts)
@@ -147,7 +148,7 @@ class LongPrompt(Mixed, rows.LongPrompt):
 
 
 class Copy(Mixed, rows.Rewrite):
-    """Tokens are guessed when that is faster, as by default."""
+    """A row with the default setting: tokens are guessed if that is faster."""
 
     number = 10
     title = "rewriting a function"

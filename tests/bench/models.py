@@ -1,8 +1,8 @@
 """compare.py --models: the rows of model_rows.py on each file of model_files.py.
 
-Each round of a row goes to the file of results as soon as it is measured, a line of JSON for each side (fm-proxy, llama-server,
-...). Rounds that are there already, of the same commit and beside as many loops, are not measured again: a run that was cut
-goes on where it was. The page (Markdown) is made of what the file holds, with its picture beside it.
+Each round of a row goes to the file of results as soon as it is measured, as a line of JSON for each side (fm-proxy,
+llama-server, ...). If the file has a round of the same commit and with as many loops, the round is not measured again, so an
+interrupted run continues where it stopped. The page (Markdown) is made from the file, with its picture in the same folder.
 """
 
 import datetime
@@ -42,7 +42,8 @@ def git(*arguments):
 
 
 def commit():
-    """The last commit that changed what is measured, or how. A run that was cut goes on after a commit to anything else."""
+    """Returns the last commit that changed what is measured, or how. After a commit to anything else, an interrupted run
+    continues."""
     return git("log", "-1", "--format=%h", "--abbrev=12") + ("-dirty" if git("status", "--porcelain") else "")
 
 
@@ -109,7 +110,7 @@ def measure(ledger, bench, row, file, failed):
         row.run(rounds, keep)
     except (SystemExit, OSError, subprocess.CalledProcessError) as error:
         if isinstance(error, SystemExit) and not isinstance(error.code, str):
-            raise  # the run was asked to end
+            raise  # the run should end
         failed.append(f"Row {row.number} on {file.name} failed: {str(error)[:500]}")
         tell(failed[-1])
     tell(f"  {file.name}, row {row.number}: {time.monotonic() - begun:.0f} s")

@@ -1,4 +1,4 @@
-"""Processor time and memory of a program and of the programs that it started, from /proc. And busy loops beside it."""
+"""Reads the processor time and memory of a program and its children from /proc. Also runs busy loops beside a program."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def stat_of(pid):
-    """The fields after the name in the process' line in /proc; an empty list if it has ended."""
+    """Returns the fields after the name in the process' line in /proc; an empty list if the process has ended."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
             return stat.read().rpartition(")")[2].split()
@@ -36,7 +36,7 @@ def processor_seconds(pid):
 
 
 def memory_mib(pids, member):
-    """The sum of `member` of their status: VmRSS is the memory now, VmHWM the highest so far."""
+    """Returns the sum of `member` of the processes' status: VmRSS is the memory now, VmHWM is the highest so far."""
     total = 0
     for pid in pids:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError), \
@@ -46,7 +46,7 @@ def memory_mib(pids, member):
 
 
 class Loops:
-    """This many busy loops, which run from start() to stop(), but not within quiet()."""
+    """Runs this many busy loops from start() to stop(), but not within quiet()."""
 
     def __init__(self, count):
         self.count = count

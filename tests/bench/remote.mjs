@@ -1,5 +1,5 @@
-// What the engine `remote` costs: compares the stock SDK that talks to llama-server directly with the same SDK through
-// fm-proxy and the engine, in turns. And how long a cancel takes to close the connection to the server.
+// Measures what the engine `remote` costs. Compares the stock SDK that talks to llama-server directly with the same SDK through
+// fm-proxy and the engine, in turns. Also measures how long a cancel takes to close the connection to the server.
 //
 //   node tests/bench/remote.mjs [ROUNDS [first|streams|cancel]]
 //
@@ -107,7 +107,7 @@ async function cancels() {
   let closed;
   const server = createServer((request, response) => {
     request.resume();
-    if (request.method !== "POST") return void response.writeHead(404).end(); // the check whether there is a server
+    if (request.method !== "POST") return void response.writeHead(404).end(); // the request that checks whether there is a server
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.write('data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n');
     response.on("close", () => closed?.(performance.now()));

@@ -1,4 +1,4 @@
-"""The output of compare.py and models.py about the rows that they have measured, and other shared parts."""
+"""Writes the output of compare.py and models.py about the measured rows; has other shared parts too."""
 
 import os
 import statistics
@@ -7,7 +7,7 @@ import sys
 from rows import NODE, OURS, PROCESSOR
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
-NEAR = 0.97  # of the figure of llama.cpp's own loop: from here on a row can't be won, because there is nothing left to gain
+NEAR = 0.97  # part of the figure of llama.cpp's own loop from which on nothing is left to gain, so that a row can't be lost
 
 
 class Result:
@@ -31,7 +31,7 @@ class Result:
 
     @property
     def holds(self):
-        """Whether the target is met; None if there is no target."""
+        """Returns whether the target is met; None if there is no target."""
         if not self.judges or not self.line.wanted or self.value is None:
             return None
         return self.wins or (self.of_limit or 0) >= NEAR
@@ -44,7 +44,7 @@ class Result:
 
     @property
     def times_better(self):
-        """How many times better ours is than theirs; None if there is no figure."""
+        """Returns how many times better our figure is than theirs; None if there is no figure."""
         ratio = statistics.median(self.ratios) if self.ratios else 0
         return (ratio if self.line.more else 1 / ratio) if ratio else None
 
@@ -66,8 +66,8 @@ def wanted_of(line):
 
 
 def table(results, absent):
-    """The rows as Markdown: medians, the median of the rounds' ratios with the lowest and the highest; the part of the limit,
-    and the processor time of both."""
+    """Returns the rows as Markdown: medians, the median of the rounds' ratios with the lowest and the highest ratio, the part of
+    the limit, and the processor time of both."""
     out = ["| Row | | ours | other | ratio (least to most) | wanted | of the limit | processor ms a token | |",
            "|---|---|---|---|---|---|---|---|---|"]
     for result in results:

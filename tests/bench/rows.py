@@ -20,7 +20,7 @@ BATCHED = "llama-batched-bench"
 PROCESSOR = "processor_ms"  # a figure of each contender that ran play(): user and system time per token
 QUIET = f"{OURS}, quiet"
 SMALLEST = "build/models/SmolLM2-135M-Instruct.Q4_1.gguf"
-SETTLE_S = 0.3  # after computing, a side's threads still wait for more work in a loop for a while
+SETTLE_S = 0.3  # after computing, a side's threads still spin for a while, waiting for more work
 PLACES = ("Lisbon", "Oslo", "Genoa", "Cork", "Riga", "Bergen", "Malmo", "Porto", "Split", "Turku")
 STORY = "The old keeper of the lighthouse told me this story about the sea and the storm."
 
@@ -47,8 +47,8 @@ TICKET = {
 
 
 class Line:
-    """A line of the table: our figure `key` beside another's, and the target for their ratio (or for ours if there is no
-    other)."""
+    """A line of the table: our figure `key`, the figure of a peer, and the target for their ratio (or for our figure if there is
+    no peer)."""
 
     def __init__(self, key, name, unit, wanted=None, peer=SERVER, more=False, alone=False, limit=None, why=""):
         self.key = key
@@ -58,20 +58,20 @@ class Line:
         self.peer = peer
         self.more = more  # more is better
         self.alone = alone  # no peer: `wanted` is about our figure
-        self.limit = limit  # contender whose figure is the limit that llama.cpp's own loop can reach
-        self.why = why  # the reason for the figure, for a lost row
+        self.limit = limit  # contender whose figure is the limit: the best that llama.cpp's own loop reaches
+        self.why = why  # if the row is lost: the reason for the figure
 
 
 class Row:
-    """Base. `start` makes self.contenders, a dict in the order of the first round; `measure` lets one of them do its part of a
-    round, and returns its figures by the keys of `lines`."""
+    """The base class. `start` makes self.contenders, a dict in the order of the first round. `measure` lets one contender do its
+    part of a round, and returns its figures by the keys of `lines`."""
 
     number = 0
     title = ""
     lines = ()
 
     def __init__(self, bench, **counts):
-        """`counts`: members that differ from the class."""
+        """`counts`: values of members that differ from the class."""
         self.bench = bench
         self.contenders = {}
         self.values = {}  # for each contender and each key: one figure per round
@@ -210,13 +210,13 @@ class ColdToken(Row):
                 contender.get_ready()
             ask = Ask(text_of(number, 2), self.bench.tokens(8))
             contender.play([ask])
-            Contender.seconds = processor_seconds(contender.process.pid)  # with the loading, which some do first
+            Contender.seconds = processor_seconds(contender.process.pid)  # includes the loading, which some contenders do first
             return {"first": (ask.times[0] - contender.spawned) * 1000, **self.more(contender)}
         finally:
             contender.close()
 
     def more(self, _):
-        """More figures of a contender that has answered."""
+        """Returns more figures of a contender that has answered."""
         return {}
 
 
@@ -427,7 +427,7 @@ def last_line(command):
 
 
 class Bench:
-    """Shared by the rows: the programs, and how much work a row is."""
+    """The programs, and how much work a row has. All rows share it."""
 
     def __init__(self, root, rounds, quick, tell, model=None, loops=None):
         self.rounds = rounds
@@ -450,15 +450,15 @@ class Bench:
         return 4 if self.quick else tokens // (80 if self.warms_shortly() else 20)
 
     def warms_shortly(self):
-        """With several models, where a round takes minutes."""
+        """For several models: there, a round takes minutes."""
         return self.warming and self.short_warm_up
 
     def proxy(self, **settings):
         return Proxy(self.binaries, self.model, **self.threads(THREADS="1"), **settings)
 
     def threads(self, **one):
-        """Empty, so that each program uses its default. The quick run may be on a busy machine, where two threads get very
-        slow."""
+        """Returns `one` in a quick run, which may be on a busy machine, where two threads get very slow. Otherwise returns
+        nothing, so that each program uses its default."""
         return one if self.quick else {}
 
     def server(self, *options, ready=True):
@@ -476,7 +476,7 @@ class Bench:
         return 1 if self.quick else len(os.sched_getaffinity(0))
 
     def bare_loop(self, prompt, tokens):
-        """Tokens/s of llama.cpp's own loop, in a separate process."""
+        """Returns the tokens/s of llama.cpp's own loop, in a separate process."""
         one = ["taskset", "-c", str(min(os.sched_getaffinity(0)))] if self.quick else []
         result = last_line([*one, self.loop_program, self.model, prompt, str(tokens)])
         if result["tokens"] != tokens:
@@ -484,7 +484,8 @@ class Bench:
         return result["decode_tokens_per_second"]
 
     def batched(self, prompt, tokens, streams):
-        """The result of llama.cpp's own benchmark of batches for prompts and answers of these lengths: its line of JSON."""
+        """Returns the result of llama.cpp's own batch benchmark for prompts and answers of these lengths, which is a line of
+        JSON."""
         program = os.path.join(os.path.dirname(self.server_program), BATCHED)
         return last_line([program, "-m", self.model, "-c", "8192", *(("-t", "1") if self.quick else ()), "-npp", str(prompt),
                           "-ntg", str(tokens), "-npl", str(streams), "--output-format", "jsonl"])
@@ -512,6 +513,6 @@ def rows(bench):
 
 
 def missing(bench):
-    """Rows that should be measured and can't be: (row, title, line, why)."""
+    """The rows that should be measured but can't be: (row, title, line, why)."""
     if not bench.speculates():
         yield 7, Rewrite.title, "tokens/s with speculation", "not in this build yet"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Speed and size of the helper, each with the figure that it is compared with, in one run. Takes about two minutes; run nothing
-# else meanwhile. Needs what packaging/test.sh installs.
+# Measures speed and size of the helper in one run, and prints each figure with the one that it is compared with. Takes about two
+# minutes; run nothing else meanwhile. Needs what packaging/test.sh installs.
 #
 # usage: sh tests/bench/run.sh [pings] [spawn] [model]
 set -eu

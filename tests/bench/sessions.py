@@ -18,7 +18,7 @@ from gateway import Gateway  # noqa: E402
 from wire import Helper  # noqa: E402
 
 BOUND = 1.02
-SETTLE_S = 0.3  # after computing, a side's threads still wait for more work in a loop for a while
+SETTLE_S = 0.3  # after computing, a side's threads still spin for a while, waiting for more work
 PROMPT = "Answer with one short sentence: where does the ship go?"
 INSTRUCTIONS = "You are a helpful assistant."
 FORMAT = {"type": "json_schema", "name": "text", "strict": True, "schema": {
@@ -27,7 +27,7 @@ OPTIONS = {"temperature": 0, "max_output_tokens": 200}
 
 
 def content(number):
-    """About 300 tokens, different each time from the beginning on."""
+    """Returns about 300 tokens, different each time from the beginning on."""
     places = ("Lisbon", "Oslo", "Genoa", "Cork", "Riga", "Bergen", "Malmo", "Porto", "Split", "Turku")
     days = (f"On day {day} it reached {place}, where the crew bought bread, rope and oil."
             for day, place in enumerate(places, number))
@@ -73,7 +73,7 @@ def main():
             whole = whole and ok
         if number == 20 and not pairs:
             raise SystemExit("the model's answers run on: there is nothing to compare")
-        if whole and number > 2:  # the first ones load; an answer that is too long is generated twice
+        if whole and number > 2:  # the first requests load the model; an answer that is too long is generated twice
             pairs.append(took)
     session, create = (statistics.median(pair[i] for pair in pairs) * 1000 for i in (0, 1))
     ratio = statistics.median(a / b for a, b in pairs)

@@ -1,9 +1,10 @@
-"""How much time speculation saves if an answer repeats its prompt, and costs if it does not: two engines, one with it and one
-without, take turns. Rewrites of functions of some 300 tokens with one name changed, and free prose; temperature 0.
+"""Measures how much time speculation saves if an answer repeats its prompt, and how much it costs otherwise. Two engines take
+turns, one with speculation and one without. The answers are rewrites of functions of some 300 tokens with one name changed, and
+free prose, at temperature 0.
 
     python3 tests/bench/speculation.py [--rewrites N] [--prose N] [--json]     after sh packaging/setup.sh --tests
 
-Speed is that of the answer from its first token on. Texts are compared byte by byte. Takes ten minutes; run nothing else
+The speed is measured from the first token of an answer on. Texts are compared byte by byte. Takes ten minutes; run nothing else
 meanwhile. FM_BENCH_THREADS: compute threads.
 """
 
@@ -110,8 +111,8 @@ class Timed:
         assert result["ok"], result
 
     def run(self, params):
-        """The text, its tokens, and the seconds from the first to the last token. A repeatable job computes the prompt before:
-        else its bits depend on how fast the machine was, and the texts may differ only because of that."""
+        """Returns the text, its tokens, and the seconds from the first to the last token. A repeatable job computes the prompt
+        first: otherwise the prompt's bits depend on how fast the machine was, and the texts may differ only because of that."""
         engine = self.engine
         engine.run(**{**params, "max_tokens": 1, "seed": 1})
         engine.next_job += 1
@@ -126,7 +127,7 @@ class Timed:
 
 
 def compare(engines, kind, count, make):
-    """Runs both in turns; they also take turns in being first."""
+    """Runs both engines in turns; they also take turns in being first."""
     rows, parted = [], []
     for number in range(count):
         params = make(number)

@@ -1,4 +1,4 @@
-// Two comparisons that alternate (A B A B ...); medians count. See structured.sh.
+// Makes two comparisons, which alternate (A B A B ...); medians count. See structured.sh.
 import { spawn } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -12,7 +12,7 @@ const model = join(models, readdirSync(models).find((name) => name.endsWith(".gg
 const threads = String(availableParallelism());
 const port = 18_000 + (process.pid % 2000);
 const ROUNDS = 15;
-const SETTLE_MS = 300; // after computing, a side's threads still wait for more work in a loop for a while
+const SETTLE_MS = 300; // after computing, a side's threads still spin for a while, waiting for more work
 
 const schema = {
   type: "object",
@@ -106,7 +106,7 @@ try {
     if (Object.keys(ticket).join() !== schema.required.join()) throw new Error(choices[0].message.content);
   }
   print("an object of 5 fields, llama-server", ...object.ms, "ms", object.ms[0] / object.ms[1], 0.5);
-  let number = 0; // from the time before, both only have the beginning of the prompt
+  let number = 0; // both only have the beginning of the prompt from the earlier requests
   const numbered = () => ({ ...asObject, messages: ask(`${++number}: `) });
   const fresh = await compare(
     () => ours(numbered())(),

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Structured output compared with llama.cpp's own server of the same release, in one run: a JSON object with a schema, and free
-# text compared with text under a grammar that allows everything. Builds llama-server first if it is missing (about five
-# minutes on two cores). Then it takes about three minutes; run nothing else meanwhile.
+# Compares structured output with llama.cpp's own server of the same release: a JSON object with a schema. Also compares free text
+# with text under a grammar that allows everything. Builds llama-server first if it is missing (about five minutes on two cores).
+# Then it takes about three minutes; run nothing else meanwhile.
 #
 # usage: sh tests/bench/structured.sh
 set -eu

@@ -1,5 +1,5 @@
-"""Verifies that compare.py works: what it computes and prints, how it parses streams, its picture; and with `test_compare.py
-Quick`, if llama-server is built, a run of all rows. It does not measure speed.
+"""Verifies that compare.py works: what it computes and prints, how it parses streams, and its picture. `test_compare.py Quick`
+runs all rows, if llama-server is built. It does not measure speed.
 
 Exit status 77: skipped, with the reason.
 """
@@ -94,8 +94,8 @@ class Figures(unittest.TestCase):
         bars = [(bar.getAttribute("class"), float(bar.getAttribute("x")), float(bar.getAttribute("width")))
                 for bar in picture.getElementsByTagName("rect")]
         self.assertEqual([kind for kind, _, _ in bars], ["better", "worse", "better"])
-        self.assertEqual(bars[0][1], bars[2][1])  # both begin where the servers are equal
-        self.assertAlmostEqual(bars[1][1] + bars[1][2], bars[0][1], delta=0.11)  # and this one ends there
+        self.assertEqual(bars[0][1], bars[2][1])  # both lines begin where the servers are equal
+        self.assertAlmostEqual(bars[1][1] + bars[1][2], bars[0][1], delta=0.11)  # and this line ends there too
         self.assertTrue(all(chart.LEFT <= x and x + width <= chart.WIDTH for _, x, width in bars))
 
 
@@ -166,7 +166,7 @@ class Results(unittest.TestCase):
 
 
 class Processes(unittest.TestCase):
-    """The time and memory of a program and of those that it started."""
+    """Tests the time and memory of a program and of its children."""
 
     def test_a_child_of_a_child(self):
         script = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', sys.argv[1]])"
@@ -196,7 +196,7 @@ class Processes(unittest.TestCase):
 
 
 class Streams(unittest.TestCase):
-    """Bytes that arrive in any pieces: here from a pipe that the test writes."""
+    """Tests bytes that arrive in any pieces, here from a pipe that the test writes."""
 
     def channel(self, pieces, *marks):
         reader, writer = os.pipe()
@@ -254,7 +254,7 @@ class Quick(unittest.TestCase):
             xml.dom.minidom.parse(picture)
 
     def test_all_rows_on_a_file(self):
-        """Each row of `--models`, quiet and beside a loop, with the model that is always there."""
+        """Runs each row of `--models`, without loops and beside a loop, with the model that is always there."""
         for loops in "01":
             with self.subTest(loops=loops), tempfile.TemporaryDirectory() as folder:
                 command = [sys.executable, "-B", os.path.join(HERE, "compare.py"), "--models", "--files", "135M Q4_1", "--quick",

@@ -1,7 +1,7 @@
 /*
- * The client of protocol/client against the real fm-proxy with the fake engine, and against stand-ins, which are shell
- * scripts that send what no helper would send. This process adopts the processes that its children leave behind, so
- * that each test can check that none is left.
+ * Tests the client of protocol/client against the real fm-proxy with the fake engine, and against stand-ins: shell
+ * scripts that send what no helper would send. This process adopts the processes that its children leave, so that each
+ * test can check that no process is left.
  */
 #include "base/clock.h"
 #include "protocol/client/client.h"
@@ -20,7 +20,7 @@
 /* the last one */
 #include <cmocka.h>
 
-#define WAIT_MS (120 * 1000) /* longer than anything takes if it works */
+#define WAIT_MS (120 * 1000) /* no working step takes as long */
 
 /* What a call has received. */
 struct heard {
@@ -31,8 +31,8 @@ struct heard {
     enum fm_code code;
     struct fm_error error;
     char last[64];  /* type of the last event */
-    char text[128]; /* of the result's member "said" */
-    bool again;     /* make another call when this one settles: */
+    char text[128]; /* the result's member "said" */
+    bool again;     /* make another call when this call settles: */
     struct heard *next;
 };
 

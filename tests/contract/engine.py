@@ -36,7 +36,7 @@ def user(text):
 
 
 def program_and_model(doc):
-    """Takes the first two arguments away, so that unittest does not see them. Ends this process with status 77 if there is no
+    """Removes the first two arguments, so that unittest does not see them. Ends this process with status 77 if there is no
     model."""
     if len(sys.argv) < 3:
         sys.exit(doc)
@@ -48,7 +48,8 @@ def program_and_model(doc):
 
 
 def template_file(test, folder, template):
-    """The path of a template of the folder, or of a new file with the text `template`, which exists as long as the test runs."""
+    """Returns the path of a template of the folder, or of a new file with the text `template`. The new file exists as long as the
+    test runs."""
     path = os.path.join(folder, template + ".jinja")
     if os.path.exists(path):
         return path
@@ -109,7 +110,8 @@ class Engine:
 
     def close(self):
         """Ends the engine as a front that hangs up does, so that sanitizers and coverage can report. On a slow machine the
-        engine's own limit cuts a leak check off, which leaves a process of its group with our pipes (tests/asan_engine.c)."""
+        engine's own time limit ends the engine during a leak check. This leaves a process of the engine's group, which holds our
+        pipes (tests/asan_engine.c)."""
         self.hang_up()
         try:
             self.process.wait(WAIT)
@@ -173,7 +175,7 @@ class Engine:
         return self.next_job
 
     def events(self, job, timeout=WAIT):
-        """The events of `job` up to job.finished, which must be the only job that runs."""
+        """Returns the events of `job` up to job.finished. No other job may run."""
         while True:
             message = self.receive(timeout)
             assert message is not None, "the engine ended inside a job"
@@ -186,7 +188,8 @@ class Engine:
         return Outcome(self.events(self.start(messages, **params)))
 
     def until(self, job, method):
-        """Waits for an event of one of several running jobs. `together` returns this event, and those before it, again."""
+        """Waits for an event of one of several running jobs. `together` later returns this event and the events before it
+        again."""
         while not self.seen or self.seen[-1]["method"] != method or self.seen[-1]["params"]["job"] != job:
             self.seen.append(self.receive())
             assert self.seen[-1] is not None, "the engine ended inside a job"
@@ -218,21 +221,21 @@ class Engine:
 
 
 def grown(output_tokens, params):
-    """The count of an event, if the engine counts tokens: never less than the last one."""
+    """Checks the count of an event, if the engine counts tokens: it never gets lower."""
     count = params.get("output_tokens", output_tokens)
     assert count >= output_tokens, params
     return count
 
 
 class Outcome:
-    """A job's events, checked against the order that ENGINE.md gives, and their sum."""
+    """Checks a job's events against the order that ENGINE.md gives, and collects what they contain."""
 
     def __init__(self, events):
         events = list(events)
         self.names = []
         last = max((i for i, (name, _) in enumerate(events) if name == "job.restarted"), default=-1)
         self.restarts = [params["error"] for name, params in events if name == "job.restarted"]
-        events = events[last + 1:]  # everything before is void
+        events = events[last + 1:]  # everything before this event is void
         self.text = ""
         self.reasoning = ""
         self.refusal = ""
@@ -243,11 +246,11 @@ class Outcome:
         self.cached = 0
         self.counted = any("output_tokens" in params for name, params in events if name != "job.finished")
         self.signs = []  # output_tokens of each job.progress during generation
-        self.report = None  # of a job with a schema
+        self.report = None  # only for a job with a schema
         self.schema_error = None
         self.timings = None
         self.unknown_tool = None
-        self.calls = []  # [name, arguments] of each call
+        self.calls = []  # [name, arguments] for each call
         self.logprobs = None  # the entries of all deltas, if there are any
         output_tokens = 0
         for name, params in events:
@@ -266,7 +269,8 @@ class Outcome:
             elif name == "job.progress":
                 assert self.is_accepted and not self.signs, self.names
                 assert not {"job.delta", "job.reasoning"} & set(self.names), self.names
-                assert self.processed <= params["processed"] <= self.accepted, params  # the same within a long batch
+                # the same count comes again within a long batch
+                assert self.processed <= params["processed"] <= self.accepted, params
                 assert 0 <= params["cached"] <= params["processed"], params
                 self.processed, self.cached = params["processed"], params["cached"]
             elif name == "job.reasoning":
@@ -301,7 +305,7 @@ class Outcome:
                 self.unknown_tool = params.get("unknown_tool")
         assert (self.error is not None) == (self.reason == "error"), self.error
         usage = self.usage  # an engine leaves out counts that it does not know
-        # If job.accepted has no count, only the end reports it: then `accepted` and `cached` are the counts of the end.
+        # If job.accepted has no counts, only job.finished has them: then `accepted` and `cached` are the counts of job.finished.
         if self.is_accepted and self.accepted is None:
             self.accepted, self.cached = usage.get("input_tokens"), usage.get("cached_tokens", 0)
         if self.is_accepted:
@@ -323,7 +327,7 @@ class Outcome:
 
 
 def shared_engine(case, program, model):
-    """An engine `llama` with `model`, for all tests of the class `case`."""
+    """Starts an engine `llama` with `model`, for all tests of the class `case`."""
     engine = Engine(program, {"FM_ENGINE_LLAMA_CTX": "1024"})
     case.addClassCleanup(engine.close)
     assert engine.initialize()["ok"]

@@ -1,5 +1,5 @@
-"""What each family's model writes, read off its chat template, and whether the engine handles it correctly: the cells of the
-table of docs/conformance.md. For test_families.py."""
+"""Finds out what each family's model writes, from its chat template, and whether the engine handles this correctly: these are the
+cells of the table of docs/conformance.md. For test_families.py."""
 
 import json
 import os.path
@@ -37,8 +37,7 @@ def result(number=1, text="It is on."):
     return {"role": "tool", "content": text, "tool_call_id": f"call{number:05}"}
 
 
-# The texts around a model's thought, if its template does not show the thought of the last answer. "": such a model never
-# thinks.
+# The texts around a model's thought, for templates that do not show the thought of the last answer. "": the model never thinks.
 MARKS = {
     "Apriel": ("Here are my reasoning steps:\n", "\n[BEGIN FINAL RESPONSE]\n"),
     "Ministral": ("[THINK]", "[/THINK]"), "mistral|LFM2.5-Instruct": ("", ""),
@@ -53,15 +52,16 @@ ASKED = {"Hy3": {"reasoning": {"effort": "high"}}}
 # What ends the last turn, if the template only has the text between two turns.
 LAST = {"Solar": ("<|end|><|begin|>assistant", "<|flush|>"), "GigaChat3-": ("<|message_sep|>\n\n", "</s>")}
 NEXT_TURN = "<|START_OF_TURN_TOKEN|>"
-# How a model writes a text before a call, and a call, if its template has them in another form.
+# How a model writes a text before a call, and a call, if its template writes them in another form.
 WRITTEN = {"gpt-oss": ("<|channel|>commentary<|message|>%s<|end|><|start|>assistant",
                        "<|channel|>commentary to=functions.%s <|constrain|>json<|message|>%s<|call|>")}
-# Families whose texts have marks. If their template drops a text before a call, its form there is not known.
+# Families whose texts have marks. If their template drops a text before a call, the form of such a text is not known.
 MARKED_TEXTS = "glimmer|Solar|Cohere"
-# Families whose template asks for a list of calls in every answer: there, a text is a call of a special tool, and another
+# Families whose template asks for a list of calls in every answer. There, a text is a call of a special tool, and another
 # template shows the text.
 LISTS = {"command-r-plus": "directly-answer"}
-# Families whose calls the engine can't read: the part of the template that shows it, and why. Their calls are in our form.
+# Families whose calls the engine can't read, with the part of the template that shows this, and the reason. Their calls are in
+# our form.
 OURS = {
     "Kimi-K3": ("('type', xtml_type(value))", "our form: the tag of each argument tells the type of its value"),
     "MiniMax-M3": ("ns_token + '</' + k + '>'", "our form: the key is in the tag that ends an argument, and values are not JSON"),
@@ -81,11 +81,11 @@ class Ours(NotPossible):
 
 
 class Wrong(Exception):
-    """What came instead of the expected result."""
+    """Reports what came instead of the expected result."""
 
 
 class Family:
-    """What the model that belongs to a template writes."""
+    """Knows what the model that belongs to a template writes."""
 
     def __init__(self, name, prompts):
         self.name, self.prompts, self.asked = name, prompts, of_family(ASKED, name, {})
@@ -111,7 +111,7 @@ class Family:
             return False
 
     def written(self, answer, tools=None):
-        """What the template writes for `answer` after the prompt, including a thought that the prompt may have opened."""
+        """Returns what the template writes for `answer` after the prompt, including a thought that the prompt may have opened."""
         opened, closed = self.own(ASK, tools, own=True), self.own([*ASK, answer], tools, closed=True)
         same = os.path.commonprefix([opened, closed])
         if same != opened:
@@ -151,7 +151,7 @@ class Family:
         return before + (script if not thought or thought in rest else self.thinking(script, thought))
 
     def thinking(self, script, thought):
-        """`script` with a thought at the front that the template does not write."""
+        """Returns `script` with a thought before it that the template does not write."""
         begin, end = self.marks()
         if not begin:
             raise NotPossible("the family does not think")
@@ -170,7 +170,8 @@ class Family:
         color = json.loads(calls[-1]["arguments"]).get("color", "7")
         if len(calls) > 1 and any(json.loads(c["arguments"])["color"] not in rest for c in calls):
             raise NotPossible("the template writes one call")
-        if text and not written and not 0 <= rest.find(text) < rest.find("lamp"):  # dropped; yet a model may write it
+        # the template drops it, yet a model may write it
+        if text and not written and not 0 <= rest.find(text) < rest.find("lamp"):
             if re.search(MARKED_TEXTS, self.name):
                 raise NotPossible("the template drops a text beside a call")
             script, end = self.calls(*calls, thought=thought), self.marks()[1].strip()
@@ -184,7 +185,7 @@ class Family:
         return script if not thought or thought in script else self.thinking(script, thought)
 
 
-# ---- what has to come ----
+# ---- the expected results ----
 
 def check(outcome, text="", reasoning="", calls=()):
     got = [[name, parsed(arguments)] for name, arguments in outcome.calls]
@@ -276,7 +277,7 @@ class Cells:
         check(self.run(self.family.calls(HOUR), tools=TOOLS, tool_choice=choice), "", "", [HOUR])
 
     def none(self):
-        """No mark of a call is in the text."""
+        """Checks that no mark of a call is in the text."""
         script = self.family.calls(TEAL)
         mark = re.search(r"^\W*[\w▁]*", script.split("lamp")[0].split("</think>")[-1].strip()).group()
         if len(mark) < 4 or '"' in mark:
@@ -288,7 +289,7 @@ class Cells:
     def format(self):
         check(self.run(self.family.text(SHOWN), format=FORMAT), SHOWN)
 
-    # what stands in the prompt
+    # the part that is in the prompt
     def order(self, order, **params):
         messages, system, others = test_turns.conversation(order)
         try:
@@ -365,7 +366,8 @@ def row(cells):
 
 
 def in_words(found, names, notes):
-    """A column of a row: the faults, or "yes" if there are none; with the numbers of the notes on what is not possible."""
+    """Returns a column of a row: the faults, or "yes" if there are none, with the numbers of the notes on what is not
+    possible."""
     faults = [name.replace("_", " ") for name in names if found[name][0] == "fault"]
     missing = [notes.setdefault(found[name][1], len(notes) + 1) for name in names if found[name][0] in ("-", "ours")]
     numbers = ", ".join(map(str, dict.fromkeys(missing)))

@@ -1,5 +1,5 @@
-"""A server on this machine that answers as a test asks: whole, slowly, cut, broken. It writes HTTP by hand, because no library
-would do most of this. Uses only Python's standard library."""
+"""A server on this machine that answers as a test requests: whole, slowly, cut, broken. It writes HTTP by hand, because no
+library can send most of these answers. Uses only Python's standard library."""
 
 import os
 import socket
@@ -59,7 +59,7 @@ class FaultyServer:
 
     def close(self):
         try:
-            self.listener.shutdown(socket.SHUT_RDWR)  # else the thread in accept() would keep it open
+            self.listener.shutdown(socket.SHUT_RDWR)  # otherwise the thread in accept() would keep it open
         except OSError:
             pass
         self.listener.close()
@@ -141,7 +141,7 @@ def certificate(folder, name, days, subject="/CN=127.0.0.1", alternative="IP:127
     cert, key = (os.path.join(folder, f"{name}.{end}") for end in ("pem", "key"))
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-subj", subject,
                "-addext", f"subjectAltName={alternative}"]
-    if days < 0:  # openssl can't make an expired certificate: it is signed again, with dates
+    if days < 0:  # `openssl req` can't make an expired certificate, so the certificate is signed again, with dates
         request = os.path.join(folder, name + ".csr")
         extensions = os.path.join(folder, name + ".ext")
         with open(extensions, "w") as file:

@@ -16,7 +16,8 @@ PROGRAM = os.path.join(ROOT, "build", "deps", "llama-server", "bin", "llama-serv
 
 
 def free_port():
-    """The port is below those that the system gives to connections: one of these could be in use again before a server has it."""
+    """Returns a port below the range that the system uses for connections: a port of this range could be in use again before the
+    server opens it."""
     while True:
         port = random.SystemRandom().randrange(10000, 32000)  # tests that run at the same time may have the same seed
         with socket.socket() as probe:
@@ -28,7 +29,7 @@ def free_port():
 
 
 class LlamaServer:
-    """`arguments` go to the server after the usual ones."""
+    """`arguments` go to the server after the usual arguments."""
 
     def __init__(self, model, *arguments, port=None):
         self.port = port or free_port()

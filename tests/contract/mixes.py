@@ -1,12 +1,12 @@
-"""Random mixes of jobs at once on the llama engine: each answer passes the same audit as without other jobs, and belongs to
-its job.
+"""Runs random mixes of simultaneous jobs on the llama engine. Each answer must pass the same audit as without other jobs, and
+belong to its job.
 
     mixes.py PROGRAM MODEL [JOBS] [SEED] [REPEATABLE]
 
-Prompts share beginnings, jobs are aborted at random moments, and the KV memory is so small that some have to wait. Goes on
-until there are as many answers of repeatable jobs as REPEATABLE says (if that is more than JOBS, every second job is
-repeatable): each is compared, to the last bit of its log probabilities, with that of a fresh process. Prints the seed: with
-it, the same jobs come again. The engine loads the first layers of MODEL. Exit status 77: skipped, as MODEL is not there.
+Prompts share beginnings, jobs are aborted at random moments, and the KV memory is so small that some have to wait. Continues
+until there are REPEATABLE answers of repeatable jobs (if REPEATABLE is more than JOBS, every second job is repeatable). Each such
+answer is compared with the answer of a fresh process, to the last bit of its log probabilities. Prints the seed, which gives the
+same jobs again. The engine loads only the first layers of MODEL. Exit status 77: skipped, because MODEL is not there.
 """
 
 import json

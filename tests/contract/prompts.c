@@ -1,5 +1,5 @@
 /*
- * The prompts that the llama engine makes, as text: reads requests, one a line, and answers each with a line.
+ * Prints the prompts that the llama engine makes, as text. Reads requests, one a line, and answers each with a line.
  *
  *     {"model": GGUF file, "template": file, ...the members of job.start}
  *     {"prompt": text, "native": the calls are in the template's own form, "thinks": it has a form of thoughts,
@@ -7,8 +7,8 @@
  *     {"error": code, "detail": text, "param": text}
  *
  * With "own": true or "closed": true the prompt is only the template's own text, with calls as the template writes
- * them; with "closed", of a conversation that needs no answer. Only the vocabulary of the model is read, once for
- * consecutive lines that name the same model. Control tokens are written as their text. For tests/contract/scripted.py.
+ * them. With "closed", the conversation needs no answer. Only the vocabulary of the model is read, once for consecutive
+ * lines that name the same model. Control tokens are written as their text. For tests/contract/scripted.py.
  */
 #include "base/file.h"
 #include "engine/kit/job_read.h"
@@ -32,7 +32,7 @@ static const char *const begins[BEGIN_COUNT] = {
     [FM_THOUGHT_AFTER] = "text",      [FM_THOUGHT_OVER] = "text",
 };
 
-/* The members of a line that job.start does not have. */
+/* The members of a request that job.start does not have. */
 static const char *const ours[] = {"model", "template", "own", "closed"};
 
 /* A vocabulary with a template, and the files that they come from. */

@@ -1,14 +1,14 @@
 /*
  * Makes a model say what a test wants: a library for LD_PRELOAD (Linux, glibc). FM_SCRIPTED names a file that the test
  * maps: struct script. The logits make the next part of the script likely. Sampler, grammar and parser are the real
- * ones; if they choose other tokens than the script's, the answer shows it.
+ * ones. If they choose other tokens than the script's, the answer differs from the script.
  *
- * Of the tokens that continue the script, the longest is the likeliest: if a grammar forbids it, the answer continues
- * with a shorter one, or leaves white space out. After the script, and after an answer has left the script, tokens that
- * end the turn are likely. An answer that differs only in white space has not left the script. The text of a special
- * token in the script stands for that token.
+ * Of the tokens that continue the script, the longest is the likeliest. If a grammar forbids it, the answer continues
+ * with a shorter token, or leaves white space out. After the script, and after an answer has left the script, tokens
+ * that end the turn are likely. An answer that differs only in white space has not left the script. The text of a
+ * special token in the script stands for that token.
  *
- * One job at a time, in one sequence; without drafts.
+ * Works for one job at a time, in one sequence, without drafts.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@
 #define PIECES_MAX  (4u << 20) /* bytes of all tokens */
 #define UNLIKELY    (-1e6f)
 #define PER_BYTE    1e3f
-#define WITHOUT     1e-2f /* as a part of that, for tokens that leave white space out */
+#define WITHOUT     1e-2f /* a factor for tokens that leave white space out */
 #define ENDS        1e-1f
 
 /* The test writes the other members, and a new number into the first one. */
@@ -42,10 +42,10 @@ static struct {
     uint32_t number;               /* number of the script that runs now */
     int32_t prompt;                /* length of its prompt in positions */
     int32_t last;                  /* the last position that was computed */
-    llama_token tokens[POSITIONS]; /* by their position */
+    llama_token tokens[POSITIONS]; /* the tokens by their position */
     char *pieces;                  /* the texts of all tokens, one after another */
-    uint32_t *ends;                /* the end of each in `pieces` */
-    bool *special;                 /* which of them are special tokens */
+    uint32_t *ends;                /* where each token's text ends in `pieces` */
+    bool *special;                 /* which tokens are special */
     bool begins[SCRIPT_MAX + 1];   /* places in the script where a special token begins */
 } scripted;
 
@@ -145,7 +145,7 @@ static bool follow(const struct script *script, size_t *at, const char *piece, s
     return true;
 }
 
-/* How many bytes of the script the answer has so far; -1: it is another text. */
+/* Returns how many bytes of the script the answer has so far; -1: the answer differs from the script. */
 static int64_t said(const struct script *script) {
     size_t at = 0;
     for (int32_t i = scripted.prompt; i <= scripted.last; i++) {

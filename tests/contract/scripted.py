@@ -26,7 +26,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import gguf  # noqa: E402
 
 CONTEXT = 65536
-TOKENS = 4096  # of MODEL's: the first are the commonest, and all bytes are among them
+TOKENS = 4096  # how many of MODEL's tokens: the first are the commonest, and include all bytes
 HEADER = 4 << 20  # bytes that hold the model's header
 SCRIPT_MAX = 1 << 16  # scripted.c
 CONTROL, USER_DEFINED = 3, 4  # types of tokens
@@ -37,7 +37,8 @@ def bracketed(pairs, singles):
     return [f"[{slash}{name}]" for name in pairs.split() for slash in ("", "/")] + [f"[{name}]" for name in singles.split()]
 
 
-# What counts as a control token in a template: any text between such brackets. The tokenizers of some families have more.
+# Any text between such brackets counts as a control token in a template. The tokenizers of some families have more control
+# tokens.
 MARK = re.compile(r"<\|[^<>|\s'\"{}]+\|>|<｜[^<>\s'\"{}]+｜>|<\|[a-z_]+>|<[a-z_]+\|>|<seed:[a-z_]+>|</?(?:start|end)_of_[a-z]+>")
 MORE = {
     "Ministral": bracketed("INST SYSTEM_PROMPT AVAILABLE_TOOLS TOOL_RESULTS THINK", "TOOL_CALLS ARGS IMG"),
@@ -48,14 +49,14 @@ MORE = {
     "Solar": ["<|calls|>", "<|flush|>"],
     "gemma-4": ['<|"|>'],
 }
-# These are tokens too, but a text may also have them.
+# These texts are tokens too, but a user's text may also have them.
 TAGS = re.compile(r"</?(?:think|tool_call|tool_response|arg_key|arg_value|minimax:tool_call)>")
-# So are these, in the files that llama.cpp makes from a family's model.
+# These texts are also tokens, in the files that llama.cpp makes from a family's model.
 VISIBLE = {
     "gemma-4-31B-it$": ["<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>", "<|tool_response>", "<tool_response|>",
                         '<|"|>'],
 }
-# What ends a turn, if it is neither EOS nor known to llama.cpp.
+# The token that ends a turn, if it is neither EOS nor known to llama.cpp.
 ENDS = {
     "GLM": "<|user|>", "gpt-oss": "<|return|>", "Apertus": "<|assistant_end|>", r"GigaChat3\.1": "<|message_sep|>",
     "MiniMax-M1": "<end_of_sentence>", "MiniMax-M[23]": "[e~[", "Nemotron-Nano-v2": "<SPECIAL_12>", "Seed-OSS": "<seed:eos>",
@@ -87,7 +88,7 @@ class Models:
         return os.path.join(self.templates, name + ".jinja")
 
     def tokens(self, name):
-        """{text: type} of the tokens that the family has besides those of the vocabulary."""
+        """Returns {text: type} of the family's tokens that are not in the vocabulary."""
         with open(self.template(name), encoding="utf-8") as file:
             text = file.read()
         found = [BOS, EOS, of_family(ENDS, name, EOS), *of_family(MORE, name, []), *MARK.findall(text)]
@@ -159,7 +160,7 @@ class Prompts:
 
 
 class Script:
-    """The script of engines that run with its environment. The file in `folder` may be removed once they run."""
+    """The script of engines that run with `environment`. The file in `folder` may be removed once the engines run."""
 
     numbers = itertools.count(1)
 

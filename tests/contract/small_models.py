@@ -1,6 +1,6 @@
-"""Tiny GGUF models of random weights, one for each way in which llama.cpp remembers a sequence: `full` keeps each token in
-each layer, `window` keeps only the last tokens in half of its layers (Gemma 2), `hybrid` has layers with a state beside
-others (LFM2), `delta` too (Qwen 3.5), and `recurrent` has only states (Mamba). A token is a byte. Their answers mean
+"""Makes tiny GGUF models of random weights, one for each way in which llama.cpp remembers a sequence. `full` keeps each token in
+each layer. `window` keeps only the last tokens in half of its layers (Gemma 2). `hybrid` (LFM2) and `delta` (Qwen 3.5) have some
+layers with a state. `recurrent` has only states (Mamba). A token is a byte. Their answers mean
 nothing, but depend clearly on everything that they have read, so that a wrong state gives another text. Uses only Python's
 standard library."""
 
@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import gguf  # noqa: E402
 
 EMBD, HEADS, FF, LAYERS, CONTEXT, WINDOW = 32, 2, 32, 4, 4096, 128
-INNER, STATE, RANK, KERNEL = 2 * EMBD, 8, 4, 4  # of Mamba; LFM2 uses KERNEL too
+INNER, STATE, RANK, KERNEL = 2 * EMBD, 8, 4, 4  # sizes of Mamba; LFM2 uses KERNEL too
 
 # Names each speaker, as most templates do; shows earlier answers without their thoughts.
 TEMPLATE = ("{% for m in messages %}<{{ m.role }}>{{ m.content.split('</think>')[-1] }}\n{% endfor %}"
@@ -53,7 +53,7 @@ def hybrid(layer):
 
 
 def delta(layer):
-    """Every second layer has keys and values; its queries are twice as wide, for a gate."""
+    """Returns the tensors of a layer. Every second layer has keys and values; its queries are twice as wide, for a gate."""
     more = norms(layer, "attn_norm", "post_attention_norm") + feed_forward(layer)[1:]
     if layer % 2:
         wide = [(f"blk.{layer}.attn_q.weight", [EMBD, 2 * EMBD])]
@@ -110,12 +110,12 @@ def numbers(name, dims, draw):
         return [1.0] * count
     if name.endswith("ssm_a"):  # how fast a state fades: slowly, so that it has a strong influence
         return [-0.02 - 0.1 * draw.random() for _ in range(count)]
-    strength = 3 ** 0.5 / dims[0] ** 0.5 / 32768  # for numbers up to 32768: a sum of them is about 1
+    strength = 3 ** 0.5 / dims[0] ** 0.5 / 32768  # for numbers up to 32768: a sum of such products is about 1
     return [strength * number for number in array.array("h", draw.randbytes(2 * count))]
 
 
 def said(token):
-    """Whether an answer may have this token: only those whose text gives the same tokens again. ("ab" is one token.)"""
+    """Whether an answer may have this token: the token's text must give the same token again. ("ab" is one token.)"""
     return 0x20 < token < 0x7F and token not in b"a<"
 
 

@@ -6,7 +6,7 @@ from families import COLUMNS
 
 BEGIN, END = "<!-- summary: made by tests/contract/test_families.py -->", "<!-- end of summary -->"
 
-# The usual name of a family, its templates, and whether libmtmd has projectors for it (PROJECTOR_TYPE_NAMES in its
+# The usual name of a family, its templates, and whether libmtmd has projectors for the family (PROJECTOR_TYPE_NAMES in libmtmd's
 # clip-impl.h).
 FAMILIES = (
     ("Apertus", "Apertus", False), ("Apriel 1.5, 1.6", "Apriel", False), ("Bielik", "Bielik", False),
@@ -28,7 +28,7 @@ FAMILIES = (
 
 
 def whole(rows, column):
-    """Whether the column is possible with one of these templates, and has no fault with any."""
+    """Whether the column is possible with one of these templates, and has a fault with none of them."""
     kinds = {found[name][0] for found in rows for name in COLUMNS[column]}
     return "partly" if "fault" in kinds else "yes" if "yes" in kinds else "-"
 

@@ -1,4 +1,4 @@
-"""How fm-engine-apple uses Apple's library, tested on the stand-in of tests/apple.
+"""Tests how fm-engine-apple uses Apple's library, on the stand-in of tests/apple.
 
     test_apple.py PROGRAM LIBRARY
 
@@ -353,7 +353,7 @@ class Tools(Case):
         self.assert_undisturbed([name for name, _ in outcome.calls] == [f"tool_{i}" for i in range(128)], outcome.calls)
 
     def test_calls_that_come_one_after_the_other(self):
-        """As on a busy machine: the calls of one answer are reported together."""
+        """Simulates a busy machine: the calls of one answer are reported together."""
         names = [f"tool_{i}" for i in range(8)]
         outcome = self.engine.run(script({"tool_calls": [{"name": name, "arguments": "{}"} for name in names], "gap_ms": 10}),
                                   tools=[{"name": name} for name in names])

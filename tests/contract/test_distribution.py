@@ -1,10 +1,10 @@
-"""How often the llama engine draws each text: as the definition of its parameters says, with and without drafted tokens.
+"""Tests that the llama engine draws each text as often as the definition of its parameters says, with and without drafted tokens.
 
     test_distribution.py PROGRAM MODEL
 
 The model is a tiny one, whose logits depend only on the last letter, so that the probability of each text can be computed
-here. The test finds a draft that is taken more often than the model would draw it, and a parameter that counts twice or not
-at all for a drafted token. MODEL only shows whether models are available. Exit status 77: skipped.
+here. The test notices if a draft is accepted more often than the model would draw it, or if a parameter counts twice or not at
+all for a drafted token. MODEL only shows whether models are available. Exit status 77: skipped.
 """
 
 import math
@@ -26,7 +26,7 @@ OF_LETTERS = 60  # added to letters' logits, so that nothing else is ever drawn:
 BIAS = {"x": OF_LETTERS + 0.55, "y": OF_LETTERS, "z": OF_LETTERS - 0.5}
 LENGTH = 6  # letters of a text
 TEXTS = int(os.environ.get("FM_DRAWS", "800"))
-DEVIATIONS = 5.5  # by chance once in 50 million
+DEVIATIONS = 5.5  # exceeded by chance once in 50 million
 
 # Properties of a text that are counted: which letters it has, how it begins, goes on and ends.
 PARTS = {"letters": lambda text: "".join(sorted(text)), "begin": lambda text: text[:3], "middle": lambda text: text[2:4],
@@ -87,8 +87,8 @@ def by(part, texts):
 
 
 def deviation(counts, chances):
-    """By how many standard deviations chi-square is too high (Wilson and Hilferty's approximation by a normal variable). Texts
-    that are expected less than 5 times are counted together."""
+    """Returns by how many standard deviations chi-square is too high (Wilson and Hilferty's approximation by a normal variable).
+    Texts that are expected less than 5 times are counted together."""
     drawn = sum(counts.values())
     cells = [(counts.get(key, 0), chance * drawn) for key, chance in chances.items() if chance * drawn >= 5]
     rest = drawn - sum(wanted for _, wanted in cells)

@@ -1,4 +1,4 @@
-"""Tests what ENGINE.md promises about jobs that embed, for every engine that has them, and properties of the llama engine's
+"""Tests what ENGINE.md promises about jobs that embed, for every engine with such jobs, and properties of the llama engine's
 vectors:
 
     test_embeddings.py PROGRAM [MODEL [CHAT_MODEL]]
@@ -51,7 +51,7 @@ class Embedded:
         self.vectors = []
         self.names = []
         self.accepted = self.dimension = None
-        self.processed = []  # counts of each job.progress, which also comes each second while a batch is computed
+        self.processed = []  # the counts of each job.progress, which also comes each second while a batch is computed
         processed = 0
         for name, params in events:
             self.names.append(name)
@@ -59,7 +59,7 @@ class Embedded:
                 assert self.names == ["job.accepted"], self.names
                 self.accepted, self.dimension = params["input_tokens"], params["dimension"]
             elif name == "job.progress":
-                assert processed <= params["processed"] <= self.accepted, params  # does not grow within a batch that takes long
+                assert processed <= params["processed"] <= self.accepted, params  # the count does not grow within a long batch
                 assert params["cached"] == 0 and "output_tokens" not in params, params
                 processed = params["processed"]
                 self.processed.append(processed)
@@ -117,7 +117,8 @@ class Jobs(Case):
         self.assertEqual(self.embed(self.engine, *TEXTS[:2]).accepted, one + two)
 
     def test_the_same_text_has_the_same_vector(self):
-        """The same to the last bit: as a single text, among others, in any order, after others, and in another process."""
+        """A vector is the same to the last bit as a single text, among others, in any order, after others, and in another
+        process."""
         alone = {text: self.embed(self.engine, text).vectors[0] for text in TEXTS}
         chance = random.Random(7)
         for _ in range(4):
@@ -301,7 +302,7 @@ class Decoders(Case):
         self.assertEqual(self.refused(engine, ["x", "word " * 1100])["param"], "embed[1]")
 
     def test_the_mean(self):
-        """It needs all states of a text, so the text is computed in one piece."""
+        """This way of embedding needs all states of a text, so the text is computed in one piece."""
         engine = self.ready(self.pooled(1), FM_ENGINE_LLAMA_CTX="512")
         long = "It was a quiet day by the sea. " * 30
         first = self.embed(engine, long, "The sea.")

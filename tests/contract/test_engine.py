@@ -22,7 +22,7 @@ from engine import EXIT, GRACE, SLOW, WAIT, Engine, Outcome, TimedTest, frame, n
 
 PROGRAM = None
 MODEL = None
-LINES = 450  # of the longest prompt
+LINES = 450  # tokens of the longest prompt
 REAL = False  # true if a real model answers although the engine has no files (test_remote.py)
 
 SHORT = "Please count from one to ten in words, slowly and with care."
@@ -59,7 +59,7 @@ class Case(TimedTest):
         return engine
 
     def run_or_skip(self, *args, **params):
-        """The outcome of a job. Skips the test if the engine answers that another engine has to do it."""
+        """Returns the outcome of a job. Skips the test if the engine answers that another engine has to do the job."""
         outcome = self.engine.run(*args, **params)
         if outcome.error and outcome.error.get("elsewhere"):
             self.skipTest(outcome.error["detail"])
@@ -105,7 +105,7 @@ class Calls(Case):
             self.assertTrue(result[key] and isinstance(result[key], str), result)
 
     def test_the_sandbox_is_what_the_report_says(self):
-        """The member is not required; if it is there, the kernel must report the same for every thread."""
+        """The member is not required. If it is there, the kernel must report the same for every thread."""
         engine = self.ready()
         report = engine.initialized.get("sandbox")
         if report is None or sys.platform != "linux":
@@ -122,7 +122,7 @@ class Calls(Case):
                 with open(f"/proc/{engine.process.pid}/task/{thread}/status") as f:
                     lines = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
             except (FileNotFoundError, ProcessLookupError):
-                continue  # the thread of a job, which has ended meanwhile
+                continue  # the thread of a job may have ended meanwhile
             none = all(int(lines[key], 16) == 0 for key in ("CapInh", "CapPrm", "CapEff", "CapAmb"))
             states.append((lines["NoNewPrivs"], lines["Seccomp"], "none" if none else "some"))
         self.assertGreaterEqual(len(states), 3)
@@ -374,7 +374,7 @@ class Jobs(SharedCase):
                       (filler + "Question: 2 + 2 = ?" + filler, filler + "Name any animal." + filler)):
             first = self.engine.run(user(texts[0]), max_tokens=10, temperature=0)
             self.engine.run(user("Hello"), max_tokens=1)
-            # The second temperature does not ask for repeatability, so more is kept, and late tokens may differ.
+            # With the second temperature, the job is not repeatable. So more is kept, and late tokens may differ.
             for temperature, characters in ((0, None), (1e-6, 8)):
                 self.engine.run(user(texts[1]), max_tokens=10, temperature=temperature)
                 again = self.engine.run(user(texts[0]), max_tokens=10, temperature=temperature)
@@ -406,7 +406,7 @@ class Truncation(SharedCase):
     FEATURE = "truncation"
 
     def setUp(self):
-        self.words = self.context_length // 20  # of each message
+        self.words = self.context_length // 20  # words of each message
 
     def turns(self, count):
         return [{"role": role, "content": f"Number {i}. " + "word " * self.words}
@@ -542,8 +542,8 @@ class Aborts(SharedCase):
         self.assert_works(self.engine)
 
     def begun(self, events):
-        """The first event, after which the prompt is being read. Empty for an engine that sends nothing before its first
-        output, which may take minutes."""
+        """Returns the first event, after which the engine reads the prompt. Empty for an engine that sends nothing before its
+        first output, which may take minutes."""
         return [] if self.silent else [next(events)]
 
     def test_in_prefill(self):
@@ -671,7 +671,7 @@ class Ends(Case):
         read_end, write_end = os.pipe()
         self.addCleanup(os.close, write_end)  # stays open, so that the engine's stdin does not end
         middle = "import subprocess, sys; subprocess.Popen([sys.argv[1]], stdin=int(sys.argv[2])).wait()"
-        # After a leak check, its leftover process would stay, because no parent ends it (Engine.close).
+        # After a leak check, a process of the checker would stay, because no parent ends it (Engine.close).
         env = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
         parent = subprocess.Popen([sys.executable, "-c", middle, PROGRAM, str(read_end)], stdout=subprocess.PIPE,
                                   stdin=subprocess.DEVNULL, pass_fds=[read_end], env=env)
@@ -683,7 +683,7 @@ class Ends(Case):
         parent.kill()
         parent.wait()
         start = time.monotonic()
-        parent.stdout.read()  # its output ends with the engine
+        parent.stdout.read()  # the output ends when the engine ends
         self.assert_soon(time.monotonic() - start, EXIT)
 
 

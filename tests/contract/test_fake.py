@@ -1,4 +1,4 @@
-"""The fake engine's script and its faults: what the tests of the front rely on.
+"""Tests the fake engine's script and its faults, on which the tests of the front rely.
 
     test_fake.py PROGRAM
 """
@@ -126,7 +126,7 @@ class Scripts(Case):
                 events.append(event)
             outcome = Outcome(events)
             self.assertEqual((outcome.text, outcome.usage["output_tokens"]), (text, 12))
-            # 12 tokens take 480 ms or more: a sign at the first one, the next not before 100 ms have passed, and not much later
+            # 12 tokens take 480 ms or more. A sign comes at the first token, and the next sign 100 ms later or a little more
             seconds = times[-1] - times[0]
             self.assertEqual(outcome.signs[0], 1)
             self.assert_undisturbed(len(outcome.signs) >= 3, outcome.signs)

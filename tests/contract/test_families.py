@@ -1,4 +1,4 @@
-"""Each family of llama.cpp's chat templates on the llama engine, with the family's control tokens and scripted answers.
+"""Tests each family of llama.cpp's chat templates on the llama engine, with the family's control tokens and scripted answers.
 
     test_families.py PROGRAM MODEL TEMPLATES PROMPTS LIBRARY    PROMPTS, LIBRARY: what prompts.c and scripted.c are built to
     test_families.py ... --write       writes the tables of docs/conformance.md and docs/models.md, and prints all faults
@@ -98,7 +98,7 @@ class UnknownTools(Case):
 
 
     def test_names_between_control_tokens(self):
-        """A call with JSON is reported as text in our form, and not at all after another call."""
+        """A call with JSON is reported as text in our form. After another call, it is not reported at all."""
         teal = json.dumps({"color": "teal", "level": 3})
         lamp = ["lamp", teal.replace(" ", "")]
         for name in ("Kimi-K2-Instruct", "Mistral-Small-3.2-24B-Instruct-2506", "openai-gpt-oss-120b",
@@ -136,7 +136,7 @@ class UnknownTools(Case):
 class Thoughts(Case):
     """Thoughts are separated from the text, with and without tools and formats, in whatever order the model writes its marks."""
 
-    # Per case: the text at the very beginning, the text directly before the answer or JSON, and the expected thought.
+    # Each case has the text at the very beginning, the text directly before the answer or JSON, and the expected thought.
     WRITTEN = {
         "GLM-4.6": (("\n<think>Hm.</think>\n", "", "Hm."), ("\n\n", "", ""), ("</think>\n", "", "")),
         "Qwen-Qwen3-0.6B": (("\n<think>\nHm.\n</think>\n\n", "", "Hm."), ("<think>\na\n<think>\nb</think>\n", "", "a\n\nb")),
@@ -352,7 +352,7 @@ def split(name):
 
 class Matrix(Case):
     def test_the_table(self):
-        """Known faults are in the table: if a cell becomes better, the table has to change too."""
+        """The table has the known faults. If a cell gets better, the table has to change too."""
         found = rows(self.models, self.prompts)
         _, known, _ = split("conformance.md")
         made = families.table(found)

@@ -97,7 +97,7 @@ class Schemas(Case):
         self.assertEqual(self.run_format(by_schema(CAT), max_tokens=tokens).reason, "stop")
 
     def test_forced_text(self):
-        """Forced text comes whole, at once, and its tokens are counted."""
+        """Forced text comes at once, as a whole, and its tokens are counted."""
         text = "It was a dark and stormy night; the rain fell in torrents. " * 12
         outcome = self.run_format(by_schema({"const": text}))
         self.assertEqual((outcome.reason, json.loads(outcome.text)), ("stop", text))
@@ -152,7 +152,7 @@ class Schemas(Case):
         self.assertEqual(outcome.schema_error is None, json.loads(outcome.text)[1] == "a")
 
     def test_more_keys_than_allowed(self):
-        """Once an answer had two required keys although one was the maximum, and the report said that it was valid."""
+        """A past bug: an answer had two required keys although one was the maximum, and the report called the answer valid."""
         pair = {"type": "object", "properties": {"a": {"const": 1}, "b": {"const": 2}}, "required": ["a", "b"],
                 "maxProperties": 1, "additionalProperties": False}
         for strict in (True, False):
@@ -190,7 +190,7 @@ class Schemas(Case):
             self.assertEqual(outcome.reason, "length")
 
     def test_an_abort(self):
-        """It ends within the time that the front waits, also in forced text and in a string that may not end yet."""
+        """An aborted job ends within the time that the front waits, also in forced text and in a string that may not end yet."""
         for schema in ({"type": "string", "minLength": 2000}, {"type": "array", "items": {"type": "number"}, "minItems": 5000},
                        {"const": "It was a dark and stormy night. " * 500}):
             job = self.engine.start(PROMPT, temperature=1, format=by_schema(schema))
@@ -221,7 +221,7 @@ def engine_with(test, pairs):
 
 
 class WhiteSpace(TimedTest):
-    """Once, a model that writes a space before each part of its JSON drew tokens with another beginning where no space is
+    """A past bug: a model that writes a space before each part of its JSON drew tokens with another beginning where no space is
     allowed."""
 
     def test_a_token_means_its_text(self):
@@ -245,8 +245,8 @@ class WhiteSpace(TimedTest):
 
 
 class SpaceInFront(TimedTest):
-    """A tokenizer of Llama 2's kind puts a space in front of each text. Once a forced text had no tokens then, and the job
-    failed if the model wanted another text."""
+    """A tokenizer of Llama 2's kind puts a space in front of each text. A past bug: a forced text had no tokens because of that,
+    and the job failed if the model wanted another text."""
 
     def test_what_is_forced(self):
         tokens = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(255)), "<|end|>", "\N{LOWER ONE EIGHTH BLOCK}"]
@@ -262,7 +262,7 @@ class SpaceInFront(TimedTest):
 
 
 class Numbers(Case):
-    """A small model once wrote digits until its token limit; here a bias makes it prefer digits."""
+    """A past bug: a small model wrote digits until its token limit. Here a bias makes the model prefer digits."""
 
     PARTS = re.compile(r"-?(\d{1,20})(?:\.(\d{1,20}))?(?:[eE][+-]?(\d{1,2}))?")
     NUMBER = {"type": "number"}
@@ -365,7 +365,7 @@ class Hostile(Case):
                 self.assertTrue(outcome.error["param"].startswith(param or "format.schema"), outcome.error)
 
     def test_too_much_for_it_later(self):
-        """A problem that only appears during the answer is reported, and half a text does not count as a whole one."""
+        """A problem that only appears during the answer is reported, and an incomplete text does not count as a whole text."""
         outcome = self.run_format(by_schema({"type": "array", "items": {"const": 1}, "minItems": 30_000}))
         self.assertEqual((outcome.reason, outcome.error["code"]), ("error", "INVALID_REQUEST"))
         self.assertTrue(outcome.error["param"].startswith("format"))
@@ -400,7 +400,7 @@ class Hostile(Case):
         self.assertEqual((text.reason, text.text), ("stop", '<a>"<b><c>/<d>"<e>"'))
 
     def test_deep_grammars(self):
-        """Rules and groups on which the library recurses, until it has finished or the time is over."""
+        """The library recurses on rules and groups until it has finished or the time is over."""
         for around in ("{}", "(" * 28 + "{}" + ")" * 28):
             count = 58_000 // (len(around) + 14)
             rules = "".join(f"a{i:x}:{around.format(f'a{i + 1:x}')}\n" for i in range(count))
@@ -411,7 +411,7 @@ class Hostile(Case):
                 self.assertEqual(outcome.error["param"], "format.definition")
 
     def test_those_that_take_seconds(self):
-        """Once they stopped every answer for 0.3 s each, and the next format was refused until they were compiled."""
+        """A past bug: they stopped every answer for 0.3 s each, and the next format was refused until they were compiled."""
         engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_CTX": "2048", "FM_ENGINE_LLAMA_REPEATABLE": "", "FM_ENGINE_LLAMA_SLOTS": "4"})
         self.addCleanup(engine.close)
         engine.initialize()
@@ -457,7 +457,7 @@ class Grammars(Case):
                 self.assertGreater(len(texts), 2)
 
     def test_text_of_all_kinds(self):
-        """Characters that need several tokens, and those that JSON would escape."""
+        """Tests characters that need several tokens, and characters that JSON would escape."""
         text = 'naïve 日本語 🦙 "quoted" \\ back'
         outcome = self.run_format(by_grammar("lark", "start: " + json.dumps(text, ensure_ascii=False)))
         self.assertEqual((outcome.reason, outcome.text), ("stop", text))

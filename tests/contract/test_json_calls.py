@@ -1,4 +1,4 @@
-"""Calls that are plain JSON on the llama engine (ENGINE.md, Tools), with scripted answers in the forms of several families.
+"""Tests calls that are plain JSON on the llama engine (ENGINE.md, Tools), with scripted answers in the forms of several families.
 
     test_json_calls.py PROGRAM MODEL TEMPLATES LIBRARY    LIBRARY: what scripted.c is built to
 
@@ -15,9 +15,9 @@ from scripted import Models, Scripted
 
 PROGRAM = MODEL = TEMPLATES = LIBRARY = None
 
-# The first has calls in tags, the second as JSON, and the engine does not understand those of the third.
+# The first family has calls in tags, the second as JSON, and the engine does not understand the calls of the third.
 FAMILIES = "Qwen-Qwen2.5-7B-Instruct", "meta-llama-Llama-3.1-8B-Instruct", "Qwen3-Coder"
-HELD_MAX = 24  # tokens, of a vocabulary with few long ones
+HELD_MAX = 24  # number of tokens; the vocabulary has few long tokens
 
 LAMP = {"name": "lamp", "parameters": {"type": "object", "properties": {"on": {"type": "boolean"}}, "required": ["on"],
                                        "additionalProperties": False}}
@@ -93,7 +93,7 @@ class JsonCalls(unittest.TestCase):
         for engine in self.engines:
             script = f'Well.\n<tool_call>\n{ON}\n</tool_call>'
             outcome = engine.run(ASK, script, tools=TOOLS, tool_choice={"mode": "none"})
-            json_alone = engine is self.engines[1]  # then such tags are text, and JSON is not recognised as a call
+            json_alone = engine is self.engines[1]  # in this case such tags are text, and JSON is not recognised as a call
             self.assertEqual((outcome.calls, "<tool_call>" in outcome.text, outcome.error), ([], json_alone, None))
             for text in (ON, *TEXTS):
                 outcome = engine.run(ASK, text, tools=TOOLS, tool_choice={"mode": "none"})

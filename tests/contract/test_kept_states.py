@@ -1,5 +1,5 @@
-"""What the llama engine keeps from a conversation, with each kind of memory that llama.cpp has (small_models.py): how many
-tokens of a prompt it does not read again, and that its answer equals that of an engine that has read the whole prompt.
+"""Tests what the llama engine keeps from a conversation, with each kind of memory that llama.cpp has (small_models.py): how many
+tokens of a prompt it does not read again, and that its answer equals the answer of an engine that has read the whole prompt.
 
     test_kept_states.py PROGRAM
 """
@@ -49,7 +49,7 @@ class Kept:
 
     @classmethod
     def start(cls, saved=(), **env):
-        """`saved`: files that it reads and writes its state to."""
+        """`saved`: the files from which the engine reads its state, and to which it writes its state."""
         env = {"FM_ENGINE_LLAMA_REPEATABLE": "", "FM_ENGINE_LLAMA_SLOTS": "1", **env}
         engine = Engine(PROGRAM, env, pass_fds=[file.fileno() for file in saved])
         cls.addClassCleanup(engine.close)
@@ -85,8 +85,9 @@ class Kept:
         return file
 
     def start_after(self, saved, messages, least):
-        """Starts an engine from what is `saved`, and lets it answer; returns it and the file for its state. If another program
-        uses the processor, reading may take longer than computing and is given up: then another engine tries."""
+        """Starts an engine from the `saved` state, and lets it answer; returns the engine and the file for its state. If another
+        program uses the processor, reading may take longer than computing, and the engine gives up reading. Then another engine
+        tries."""
         for _ in range(5):
             own = self.new_file()
             engine = self.start([own, saved])
@@ -97,8 +98,8 @@ class Kept:
         return engine, own
 
     def test_next_turns(self):
-        """The next turn continues. Then the answer before it differs, because its host changed it or the template dropped a
-        thought; then the question differs."""
+        """The next turn continues. Then the previous answer differs, because the host changed it or the template dropped a
+        thought. Then the question differs."""
         engine = self.start()
         first = system(RULES) + user(QUESTION)
         text, _ = self.ask(engine, first)
@@ -110,8 +111,8 @@ class Kept:
         self.ask(engine, fourth, 0.95 * shared(third, fourth))
 
     def test_after_a_restart(self):
-        """An answer is changed, and another conversation has the same beginning; then an engine that has used neither saves
-        them again."""
+        """An answer is changed, and another conversation has the same beginning. Then an engine that has used neither of them
+        saves both again."""
         first = system(RULES) + user(QUESTION)
         second = first + assistant("The fox.") + user("Why does it do so?")
         other = second[:2] + assistant("The quick brown fox.") + user("And over which of them all does it jump then?")
@@ -126,14 +127,14 @@ class Kept:
         self.ask(engine, other, 0.95 * shared(second, other))
 
     def test_a_damaged_file(self):
-        """The damaged part is computed, and everything after it, or the whole prompt."""
+        """The engine computes the damaged part and everything after it, or the whole prompt."""
         first = system(RULES[:300]) + user(QUESTION)
         with tempfile.TemporaryFile() as whole:
             engine = self.start([whole])
             self.ask(engine, first)
             self.end(engine)
             data = os.pread(whole.fileno(), os.fstat(whole.fileno()).st_size, 0)
-        index, = struct.unpack_from("<Q", data, len(data) - 48)  # the blocks are before this part
+        index, = struct.unpack_from("<Q", data, len(data) - 48)  # the blocks come before this part of the file
         seen = []
         for at in range(index // 8, index, index // 4):
             with tempfile.TemporaryFile() as damaged, tempfile.TemporaryFile() as new:
@@ -166,7 +167,8 @@ class Kept:
                     self.assertEqual(cached > 0, least > 0)
 
     def test_beside_each_other(self):
-        """Other prompts continue from the place where two have differed, also from one whose answer is being made."""
+        """Other prompts continue from the place where two prompts have differed, also from a prompt whose answer is being
+        made."""
         engine = self.start(FM_ENGINE_LLAMA_SLOTS="3")
         turns = [system(RULES) + user(name + " asks: " + QUESTION) for name in ("Ann", "Bob", "Cid", "Dan")]
         for messages in turns[:2]:
@@ -185,8 +187,8 @@ class Window(Kept, unittest.TestCase):
     kind = "window"
 
     def test_what_others_overwrote(self):
-        """Each has a text of its own. D takes the place of A. E takes that of C in the layers that keep all tokens, and in the
-        others what of B is out of the window."""
+        """Each conversation has a text of its own. D takes the place of A. In the layers that keep all tokens, E takes the place
+        of C. In the other layers, E takes the cells of B that are out of the window."""
         engine = self.start(FM_ENGINE_LLAMA_CTX="1024", FM_ENGINE_LLAMA_KV_TOKENS="2048")
         lengths = {"A": 600, "B": 720, "C": 640, "D": 670, "E": 300}
         texts = {name: "".join(random.Random(name).choices("bcdefghijklmnopq", k=length)) for name, length in lengths.items()}

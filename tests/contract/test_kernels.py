@@ -1,10 +1,11 @@
-"""The llama engine's own kernels: the answers are the same as without them, to the last bit of the log probabilities.
+"""Tests the llama engine's own kernels: the answers are the same as without them, to the last bit of the log probabilities.
 
     test_kernels.py PROGRAM MODEL
 
-One compute thread, and jobs one after the other. With simultaneous jobs the bits depend on when each came, also with ggml's
-kernels: from 64 tokens in a batch on, ggml computes attention in tiles, and the cells of several sequences lie in the order
-in which they came. So different results of such jobs would show nothing about the kernels. Exit status 77: skipped, because
+Uses one compute thread, and runs jobs one after the other. With simultaneous jobs the bits depend on when each job came, also
+with ggml's kernels: in batches of 64 tokens or more, ggml computes attention in tiles, and the cells of several sequences are in
+the order in which they came. So different results of simultaneous jobs would show nothing about the kernels. Exit status 77:
+skipped, because
 MODEL is not there.
 """
 
@@ -44,8 +45,8 @@ class Case(unittest.TestCase):
 
     @staticmethod
     def answers(engine):
-        """Answers of repeatable jobs, one with a long prompt, and of jobs whose drafts are computed beside each token. The
-        latter follow a prompt that a repeatable job computed: else its bits depend on how fast the machine was."""
+        """Answers of repeatable jobs, one with a long prompt, and of jobs whose drafts are computed beside each token. The latter
+        follow a prompt that a repeatable job computed: otherwise the prompt's bits depend on how fast the machine was."""
         options = {"temperature": 0, "logprobs": 3}
         long = user("Tell a story. " + "The cat sat on the mat. " * 30)
         short = [user(f"Count from {first} on, one number a line.") for first in range(4)]
@@ -56,7 +57,7 @@ class Case(unittest.TestCase):
 
 class Answers(Case):
     def compare(self, **env):
-        """Compares both kernels; returns the name of ours."""
+        """Compares both kernels; returns the name of our kernel."""
         ours, theirs = (self.engine(kernels, **env) for kernels in ("own", "ggml"))
         own = self.answers(ours)
         for one, other in zip(own, self.answers(theirs)):

@@ -41,7 +41,7 @@ def small():
 
 class Case(unittest.TestCase):
     def load(self, model=None, popen=None, log_level="off", **env):
-        """A fresh engine, and its answer to engine.load."""
+        """Returns a fresh engine, and its answer to engine.load."""
         engine = Engine(PROGRAM, env, **(popen or {}))
         self.addCleanup(engine.close)
         self.assertTrue(engine.initialize(log_level=log_level)["ok"])
@@ -71,7 +71,7 @@ class Case(unittest.TestCase):
 
 
 class Fast(Case):
-    """The engine as it is when no job asks for exactly repeatable texts."""
+    """Tests the engine without jobs that request exactly repeatable texts."""
 
     def load(self, model=None, popen=None, **env):
         return super().load(model, popen, FM_ENGINE_LLAMA_REPEATABLE="", **env)
@@ -79,7 +79,8 @@ class Fast(Case):
     def assert_same(self, ours, theirs, margin=0.8):
         """
         Expects the same tokens with the same log probabilities, apart from rounding. Rounding depends on what is computed
-        together, and so on timing (up to 0.4 was seen). If the two best tokens are so close that rounding decides, the texts
+        together, and therefore on timing (differences of up to 0.4 were seen). If the two best tokens are so close that rounding
+        decides, the texts
         may differ.
         """
         for our, their in zip(ours.logprobs, theirs.logprobs):
@@ -99,7 +100,7 @@ ggml.ggml_backend_load_all_from_path(sys.argv[1].encode())
 """
 
     def test_the_library_for_it(self):
-        """It is the library that ggml itself takes after it has tried all of them."""
+        """The engine chooses the same library as ggml itself, which tries all of them."""
         engine, _ = self.ready()
         with open(f"/proc/{engine.process.pid}/maps", encoding="ascii") as maps:
             loaded = {line.split()[-1] for line in maps if "/libggml-cpu" in line}
@@ -111,7 +112,8 @@ ggml.ggml_backend_load_all_from_path(sys.argv[1].encode())
 
 class SlowMachine(Case):
     def test_a_batch_that_takes_long_is_told(self):
-        """The engine is stopped in its prefill for longer than it may be silent: it reports before the batch ends."""
+        """The engine is stopped during its prefill, for longer than it may be silent. It reports progress before the batch
+        ends."""
         engine, _ = self.ready(**{CTX: "2048"})
         job = engine.start(user(" a" * 1200), max_tokens=1)
         told = []
@@ -126,7 +128,7 @@ class SlowMachine(Case):
 
 
 class BusyMachine(Fast):
-    """While other programs compute: threads that wait for each other would also wait for those programs."""
+    """Other programs compute meanwhile. Threads that wait for each other would also wait for those programs."""
 
     @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "one processor: one thread")
     def test_fewer_threads_compute(self):
@@ -207,7 +209,7 @@ class Context(Case):
         self.assert_refused(result, CTX, f"{fits} would fit")
 
     def cgroup(self, mib):
-        """Returns a function for a new process, which moves it to a cgroup with this much memory."""
+        """Returns a function that a new process calls to move itself to a cgroup with this much memory."""
         root, limit = "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
         if os.path.exists("/sys/fs/cgroup/cgroup.controllers"):
             root, limit = "/sys/fs/cgroup", "memory.max"
@@ -243,7 +245,7 @@ class Context(Case):
         return path
 
     def test_a_default_context_out_of_proportion(self):
-        for path in (self.wide(65536), self.wide(64, (1, 1023))):  # the second one's layers differ from each other
+        for path in (self.wide(65536), self.wide(64, (1, 1023))):  # the layers of the second model differ from each other
             self.assertLess(os.path.getsize(path), 3 << 20)
             engine, result = self.load(path)
             self.assert_refused(result, path, "2048 MiB", "proportion", CTX)
@@ -296,7 +298,7 @@ class PromptShape(Case):
         self.assertEqual(engine.run(user("Hello"), max_tokens=1).reason, "length")
 
     def test_runs(self):
-        """60,000 of these characters crashed an engine with 8 MiB of stack; here the host leaves it only 512 KiB."""
+        """A past bug: 60,000 of these characters crashed an engine with 8 MiB of stack. Here the engine has only 512 KiB."""
         for splitter, units in (("default", "1!"), ("tekken", "a é\n"), ("gpt-4o", "A!"), ("deepseek-llm", "1你"),
                                 ("exaone-moe", ("ab ", "é"))):
             engine = self.tiny(splitter, 80000)
@@ -317,7 +319,7 @@ class PromptShape(Case):
     def test_more_control_texts_than_the_context_has_tokens(self):
         short = [{"<|end|>": "<s>"}.get(token, token) for token in gguf.byte_tokens()]
         engine = self.tiny("default", 60, tokens=(gguf.STRING, short))
-        for count in (60, 3_300_000):  # so many markers are above every bound
+        for count in (60, 3_300_000):  # this many markers exceed every bound
             self.assertIn("has at least 60", self.assert_overflows(engine, "<s>" * count))
         self.assertEqual(engine.run(user("<s>" * 19), max_tokens=1).accepted, 57)  # three bytes each
 
@@ -378,8 +380,8 @@ class Markers(Case):
 
 
 class Infill(Fast):
-    """A text between a prompt and a suffix. The tiny model's tokens for it are those of x, y and z, which a prompt can also
-    contain as text: such a prompt is already in the cache, so it is the same, token by token."""
+    """Tests a text between a prompt and a suffix. The tiny model's tokens for this are x, y and z, and a prompt can also contain
+    them as text. The test expects such a prompt to be in the cache, which shows that it is the same, token by token."""
 
     def tiny(self, *changed):
         ids = [(f"tokenizer.ggml.fim_{name}_token_id", gguf.U32, gguf.byte_tokens().index(letter))
@@ -464,7 +466,7 @@ class Files(Case):
         self.addCleanup(os.unlink, self.path)
 
     def value_at(self, key):
-        """Offset of a key's value. Before it are the key, which is a length and a text, and its type of 4 bytes."""
+        """Returns the offset of a key's value. Before the value are the key (a length and a text) and the type of 4 bytes."""
         match = re.search(key, self.data)
         if not match:
             self.skipTest(f"the model has no {key}")
@@ -583,7 +585,7 @@ class Reuse(Fast):
             self.assertIn(told, engine.stderr)
 
     def test_a_seed_is_repeatable(self):
-        """Texts are repeatable to the bit, whatever was computed before, if the engine does nothing else."""
+        """Tests that texts are repeatable to the bit, whatever was computed before, if the engine does nothing else."""
         engine, _ = self.ready(small())
         fresh = self.run_story(engine, 20, temperature=1, seed=7)
         again = self.run_story(engine, 20, temperature=1, seed=7)
@@ -688,8 +690,8 @@ class Together(Fast):
         self.assertEqual(order, [short, long])
 
     def interrupt(self, engine, prompt):
-        """Sends another job whenever the last one has ended. Returns the prompt's outcome, and how much of it was computed
-        when each of these jobs was accepted."""
+        """Sends another job whenever the last one has ended. Returns the prompt's outcome, and how much of the prompt was
+        computed when each of these jobs was accepted."""
         long = self.start_greedy(engine, prompt)
         events, processed, other = [], [], None
         while not events or other or events[-1][0] != "job.finished":
@@ -704,7 +706,7 @@ class Together(Fast):
         return Outcome(events), processed
 
     def test_a_prompt_gives_way(self):
-        """A job that comes while only a prompt is computed does not wait until its batch ends; and the prompt still gets its
+        """A job that comes while only a prompt is computed does not wait until the prompt's batch ends. The prompt still gets its
         answer, however many jobs come."""
         fresh, _ = self.ready(**{SLOTS: "2"})
         prompts = [f"{number}. {self.PROMPTS[4]}" for number in range(3)]
@@ -719,7 +721,7 @@ class Together(Fast):
         self.fail("batches were done with before another job was accepted")
 
     def test_more_jobs_than_slots(self):
-        """The front does not send more jobs than slots; an engine that gets more takes one after the other."""
+        """The front does not send more jobs than slots. An engine that gets more jobs runs them one after the other."""
         engine, _ = self.ready(**{SLOTS: "2"})
         jobs = [engine.start(user(f"Say {number}."), max_tokens=6, temperature=0) for number in range(6)]
         for outcome in engine.outcomes(jobs):
@@ -764,8 +766,8 @@ class Together(Fast):
         self.assertEqual("".join(bytes(entry["bytes"]).decode() for entry in hello.logprobs), hello.text)
 
     def test_one_that_finds_no_room_waits(self):
-        """The KV memory has room for one context: long answers do not fit at the same time, but none is cut because of
-        another."""
+        """The KV memory has room for one context. Long answers do not fit at the same time, but no answer is cut because of
+        another one."""
         engine, context = self.ready(small(), **{SLOTS: "3", CTX: "1024", KV_TOKENS: "1024"})
         jobs = [engine.start(user(f"{word} " * 300), temperature=0, ignore_eos=True) for word in ("a", "b", "c")]
         for outcome in engine.outcomes(jobs):
@@ -773,7 +775,7 @@ class Together(Fast):
             self.assertEqual(outcome.usage["input_tokens"] + outcome.usage["output_tokens"], context)
 
     def test_slots(self):
-        """The number that was requested, or eight; one if each request is repeatable."""
+        """The engine has the requested number of slots, or eight. It has one slot if each request is repeatable."""
         for settings, slots in (({}, 8), ({SLOTS: "3"}, 3), ({"FM_ENGINE_LLAMA_REPEATABLE": "1"}, 1)):
             engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_REPEATABLE": "", **settings})
             self.addCleanup(engine.close)
@@ -785,7 +787,7 @@ class Together(Fast):
         return [job for job, name, _ in engine.together(jobs) if name == "job.finished"]
 
     def test_none_begins_that_would_find_no_room(self):
-        """The job waits, with those that came after it, and nothing is computed without use."""
+        """The job waits, together with the jobs that came after it, and nothing is computed in vain."""
         engine, _ = self.ready(log_level="debug", **{SLOTS: "4", CTX: "512", KV_TOKENS: "512"})
         jobs = [engine.start(user(f"{word} " * count), max_tokens=4, temperature=0, ignore_eos=True)
                 for word, count in (("a", 300), ("the", 250), ("of", 20), ("to", 20))]
@@ -804,7 +806,7 @@ class Together(Fast):
 
 
 class Growth(Fast):
-    """The KV memory begins with room for 1,024 tokens, and is replaced by a larger one when that is not enough."""
+    """Tests the KV memory, which begins with room for 1,024 tokens, and is replaced by a larger memory when it is full."""
 
     GREW = b"the KV memory has room for"
 
@@ -812,7 +814,7 @@ class Growth(Fast):
         return user("x" * (tokens - engine.run(user("x"), max_tokens=0).accepted + 1))
 
     def test_amid_an_answer(self):
-        """The result is to the bit the same as with the full memory from the beginning; and the conversation is kept."""
+        """The result is the same to the bit as with the full memory from the beginning, and the conversation is kept."""
         texts = []
         for settings, times in (({}, 1), ({CTX: "2000", KV_TOKENS: "2000"}, 0)):
             engine, _ = self.ready(small(), log_level="debug", **settings)

@@ -1,4 +1,4 @@
-"""The llama engine's tools in a model's own form (ENGINE.md, Tools), tested with other models' chat templates on our model.
+"""Tests the llama engine's tools in a model's own form (ENGINE.md, Tools), with other models' chat templates on our model.
 
     test_native_tools.py PROGRAM MODEL TEMPLATES    TEMPLATES: llama.cpp's folder of chat templates
 
@@ -45,7 +45,7 @@ FORMS = {
     "Qwen-Qwen2.5-7B-Instruct": OWN, "Qwen-Qwen3-0.6B": OWN, "MiniMax-M1": OWN, "ibm-granite-granite-4.0": OWN,
     "unsloth-mistral-Devstral-Small-2507": OWN,
     "Kimi-K2-Instruct": OWN,  # calls have numbers
-    "mistralai-Mistral-Nemo-Instruct-2407": OWN,  # call ids have nine characters, also in the next one
+    "mistralai-Mistral-Nemo-Instruct-2407": OWN,  # call ids have nine characters, also in the next prompt
     "Mistral-Small-3.2-24B-Instruct-2506": OWN,
     "Qwen3-Coder": OWN, "GLM-4.6": OWN,  # arguments in tags
     "HuggingFaceTB-SmolLM3-3B": OURS,
@@ -81,7 +81,7 @@ class Forms(Case):
         for template, form in FORMS.items():
             with self.subTest(template):
                 engine = self.engine_with(template_file(self, TEMPLATES, template), model)
-                # some of them think first, which other tests check
+                # some models think first, which other tests check
                 plain = {"tool_choice": REQUIRED, "reasoning": {"effort": "none"}}
                 outcome = engine.run(ANSWERED, tools=TOOLS, seed=1, max_tokens=200 if form == OWN else 0, **plain)
                 if form == OWN:
@@ -142,7 +142,7 @@ class Forms(Case):
         self.assertIn(OWN, engine.stderr.decode())
 
     def test_control_text_in_a_tool(self):
-        """The template would render this text as control tokens: then the tools are described in our form."""
+        """The template would render this text as control tokens, so the tools are described in our form."""
         engine = self.engine(CONTROL)
 
         def tokens(text):
@@ -155,7 +155,7 @@ class Forms(Case):
 
 class Choices(Case):
     def test_auto(self):
-        """A model that has seen examples calls a tool without being forced, with the text before it that it wants."""
+        """A model that has seen examples calls a tool without being forced, after any text."""
         engine = self.engine("Qwen-Qwen2.5-7B-Instruct", WHOLE)
         for content in ("", "Of course."):
             asked = (ASK + [{"role": "assistant", "content": content, "tool_calls": CALL}]) * 2 + ASK

@@ -1,9 +1,9 @@
-"""How the remote engine handles servers that are slow, cut off, broken, or another program's:
+"""Tests how the remote engine handles servers that are slow, cut off, broken, or of another kind:
 
     test_remote_faults.py PROGRAM [CASE...]
 
-FM_FAILOVERS (default 1,000) is the number of random failovers. The table of docs/remote.md ("What a fault becomes") is the
-one of FAULTS below: test_the_table_of_the_documentation compares them.
+FM_FAILOVERS (default 1,000) is the number of random failovers. docs/remote.md ("What a fault becomes") has the same table as
+FAULTS below: test_the_table_of_the_documentation compares them.
 """
 
 import gzip
@@ -68,8 +68,8 @@ MESSAGE = json.dumps({"choices": [{"message": {"content": TEXT}, "finish_reason"
 
 LATER = "not streamed"  # only if the answer is not streamed
 
-# name of the fault, what the server does, code, reason_code, whether the next endpoint gets the job, whether this one gets it
-# once more (or up to this many times) if there is no other, the name in docs/remote.md
+# name of the fault, what the server does, code, reason_code, whether the next endpoint gets the job, whether this endpoint gets
+# the job once more (or up to this many times) if there is no other endpoint, the name in docs/remote.md
 FAULTS = [
     ("slow", slow(whole(CHAT)), None, None, False, False, "slow, in small pieces"),
     ("no answer", says(b"", more=False), "OVERLOADED", None, True, True, "closed without an answer"),
@@ -287,7 +287,7 @@ class Failovers(Case):
         self.fail_over(FAILOVERS, False)
 
     def test_no_answer_is_lost_that_nobody_has_seen(self):
-        """The same for answers that are not streamed: the second endpoint always answers."""
+        """The first endpoint is cut while it sends an answer that is not streamed. The second endpoint always answers."""
         self.fail_over(FAILOVERS // 4, True)
 
     def fail_over(self, count, restartable):
@@ -315,7 +315,7 @@ class Failovers(Case):
             self.assertEqual(len(bad.requests), len(good.requests) + each - moved)
 
     def test_a_server_that_died_is_asked_once_more(self):
-        """Behind a router there may be another worker. It is not asked again if the host already has a part of the answer."""
+        """A router may have another worker. The router is not asked again if the host already has a part of the answer."""
         for dialect in DIALECTS:
             data, text = whole(stream(dialect)), self.text(dialect)
             for at in (0, 30, len(data) // 4, len(data) // 2, len(data) - 100):
@@ -346,7 +346,7 @@ class Failovers(Case):
             self.assertEqual((len(outcome.restarts), len(server.requests)), (1, wanting + 1))
 
     def test_which_server_is_asked_once_more(self):
-        """The server that died, after all others have refused; its answer then counts."""
+        """After all other servers have refused, the server that died is asked again. Then its answer counts."""
         def dies_once(server, connection, request):
             connection.sendall(head() + HALF if len(server.requests) == 1 else whole(CHAT))
             return False
@@ -360,7 +360,7 @@ class Failovers(Case):
         self.assertRegex(error["detail"], f"^{gone.host} can't be reached.*; before that: {gone.host} (broke|ended)")
 
     def test_whose_error_it_is(self):
-        """The error of the server that was asked last, with all its details; the text names the errors before it."""
+        """The host gets the error of the server that was asked last, with all its details. The text names the earlier errors."""
         def turns(*answers):
             return self.server(lambda server, *rest: answers[min(len(server.requests), len(answers)) - 1](server, *rest))
         died = status(500, error_body("a long story"))
@@ -551,7 +551,7 @@ class Keys(Case):
                     self.look_everywhere(engine, json.dumps(outcome.error), json.dumps(available))
 
     def test_other_processes_of_the_user_can_not_read_it(self):
-        """Its memory is not readable for them, and there is no core file."""
+        """Other processes can't read the engine's memory, and there is no core file."""
         if os.geteuid() != 0 or not os.path.exists("/proc/self/environ"):
             self.skipTest("needs root, to be somebody else, and /proc")
         rows = [{"url": self.good().url, "dialect": "chat", "key_env": "FM_TEST_CANARY"}]
@@ -589,7 +589,7 @@ class Keys(Case):
 
 
 class Output(Case):
-    """The parts of an answer besides text."""
+    """Tests the parts of an answer besides text."""
 
     def run_events(self, dialect, *events, **params):
         body = "".join(f"data: {json.dumps(event)}\n\n" for event in events).encode()
@@ -612,7 +612,7 @@ class Output(Case):
         self.assertEqual((outcome.error["code"], outcome.text), ("INTERNAL", "no"))
 
     def test_calls_that_are_broken(self):
-        """Arguments that are not valid, or do not match with `strict`; a tool that was not offered; a second call."""
+        """Tests arguments that are not valid or, with `strict`, do not match; a tool that was not offered; a second call."""
         schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
         tools = [{"name": "f", "parameters": schema}, {"name": "g", "parameters": schema, "strict": True}, {"name": "h"}]
 
@@ -641,7 +641,7 @@ class Output(Case):
                 self.assertIn("not a JSON object", broken.error["detail"])
 
     def test_calls_of_tools_that_are_not_there(self):
-        """Such calls are text before other calls; after a call, nothing."""
+        """Such calls become text before other calls. After a call, they are dropped."""
         tools, called = [{"name": "f"}, {"name": "h"}], [["f", "{}"]]
 
         def call(name, arguments, index=0):
@@ -666,7 +666,8 @@ class Output(Case):
         self.assertEqual(self.chat(call(name, "{}"), finish="tool_calls", tools=tools).unknown_tool, name[:32])
 
     def test_a_text_that_is_longer_than_a_frame(self):
-        """It arrives whole, in several frames. Data that the host has to send back may not be as long: that is an error."""
+        """A very long text arrives whole, in several frames. Data that the host has to send back may not be as long: such data is
+        an error."""
         text = "\u0001" * 1_000_000 + "x" * 9_000_000
         outcome = self.chat({"content": text})
         self.assertEqual((outcome.error, outcome.reason, len(outcome.text)), (None, "stop", len(text)))

@@ -1,10 +1,10 @@
-"""The remote engine with llmock, a third-party server for testing clients: its answers in all three dialects, and the faults
-that it can make.
+"""Tests the remote engine with llmock, a third-party server for testing clients: llmock's answers in all three dialects, and the
+faults that it can make.
 
     test_remote_llmock.py PROGRAM [CASE...]
 
 FM_REQUESTS (default 300) is the number of requests with random faults. Exit status 77: skipped, because llmock is not
-there; packaging/setup.sh --tests brings it.
+there; packaging/setup.sh --tests installs it.
 """
 
 import http.client
@@ -29,8 +29,8 @@ WEATHER = {"name": "get_weather", "description": "The weather in a city.",
 SCHEMA = {"type": "object", "properties": {"title": {"type": "string"}, "pages": {"type": "integer"}},
           "required": ["title", "pages"], "additionalProperties": False}
 
-# what llmock is asked to do once, the code and reason code of the error, whether another endpoint gets the request, and
-# whether this one gets it once more if there is no other
+# what llmock is told to do once, the code and reason code of the error, whether another endpoint gets the request, and whether
+# this endpoint gets the request once more if there is no other
 FAULTS = [
     ({"type": "fail", "status": 400}, "INVALID_REQUEST", None, False, False),
     ({"type": "fail", "status": 401}, "UNAVAILABLE", "AUTH_FAILED", True, False),
@@ -83,7 +83,7 @@ class Llmock:
             self.control("POST", "/_llmock/scenario", {"behaviors": list(behaviors)})
 
     def requests(self):
-        """How many requests for an answer it has got since `will`."""
+        """Returns how many requests for an answer llmock has got since the last `will`."""
         rows = self.control("GET", "/_llmock/requests")["requests"]
         return sum(row["method"] == "POST" for row in rows)
 
@@ -219,7 +219,7 @@ class Faults(Case):
             self.assert_undisturbed((outcome.error is None) == moves, str(outcome.error))
 
     def test_random_ones_at_once(self):
-        """Each request is answered once, or fails once; no text is cut or doubled without an error."""
+        """Each request is answered once, or fails once. No text is cut or doubled without an error."""
         random.seed(18)
         text = "".join(f"word-{number} " for number in range(20)) + "end."
         for dialect in DIALECTS:
@@ -236,7 +236,8 @@ class Faults(Case):
                     failed += outcome.error is not None
                     seen += bool(outcome.restarts)
                     self.assertTrue(text.startswith(outcome.text) if outcome.error else outcome.text == text, outcome.text)
-                    if outcome.error and i % 2 == 0:  # the host has not seen a part of it: only an invalid request fails
+                    # the host has not seen any part of the answer, so only an invalid request fails
+                    if outcome.error and i % 2 == 0:
                         self.assertEqual(outcome.error["code"], "INVALID_REQUEST")
             self.assertEqual(answered + failed, len(faults))
             self.assertGreater(min(answered, failed, self.second.requests()), 0)

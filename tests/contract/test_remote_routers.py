@@ -1,11 +1,11 @@
-"""The remote engine with third-party routers, with two llama-servers as workers, of which one is killed while a request is in
-flight: each request is answered, or fails, once, and no text is doubled. Every second one is not streamed, and must be
-answered.
+"""Tests the remote engine with third-party routers and two llama-servers as workers. One worker is killed while a request is in
+flight. Each request must be answered once, or fail once, and no text may be doubled. Every second request is not streamed, and
+must be answered.
 
     test_remote_routers.py PROGRAM MODEL [ROUTER...]      ROUTER: vllm-router, smg, none (two endpoints of our own)
 
 FM_KILLS (default 4) is the number of requests for each router. Exit status 77: skipped, because a server, a router or the
-model is not there; packaging/setup.sh --tests brings the routers, tests/bench/server.sh builds the server.
+model is not there; packaging/setup.sh --tests installs the routers, tests/bench/server.sh builds the server.
 """
 
 import http.client
@@ -23,8 +23,7 @@ from patience import WAIT
 ROUTERS = os.path.join(ROOT, "build", "deps", "routers")
 KILLS = int(os.environ.get("FM_KILLS", "4"))
 FOLDERS = {"vllm-router": "vllm", "smg": "smg"}
-# The routers are written in Rust, inside a Python module. Other imports of their command lines are not needed, and not
-# installed.
+# The routers are Rust code in a Python module. The other imports of their command lines are neither needed nor installed.
 CODE = {
     "vllm-router": """
 import sys
@@ -83,9 +82,9 @@ class Router:
 
 
 def run(program, model, name):
-    """Returns the numbers of answers, of answers that were restarted, of failures before output and after output. During each
-    request a worker is killed: at once, or after a random number of deltas. Which worker is random too: if they were killed
-    in turns, a router that also takes turns would always, or never, have asked that one."""
+    """Returns the numbers of answers, of restarted answers, of failures before output, and of failures after output. During each
+    request a worker is killed, at once or after a random number of deltas. The worker is chosen at random too. If the workers
+    were killed in turns, a router that also takes turns would always, or never, use the killed worker."""
     workers, router, engine = [], None, None
     answered = anew = failed = broken = 0
     try:

@@ -1,9 +1,9 @@
-"""What the remote engine's sandbox denies, tried from inside the engine process, and what it must allow:
+"""Tests what the remote engine's sandbox denies, tried from inside the engine process, and what it must allow:
 
     test_remote_sandbox.py PROGRAM
 
 The calls are made in the engine's own main thread (e2e/inject.py). The same calls in a process without a sandbox must
-succeed: this proves that they are real attempts. Exit status 77: skipped, because that needs root and Linux on x86_64.
+succeed: this proves that they are real attempts. Exit status 77: skipped, because the test needs root and Linux on x86_64.
 """
 
 import errno
@@ -102,7 +102,7 @@ class Sandbox(TimedTest):
         reply = engine.initialize()
         self.assertTrue(reply["ok"])
         self.assertTrue(engine.load(None)[0]["ok"])
-        self.assertIsNone(engine.run(user("hi")).error)  # now everything that it loads late is loaded
+        self.assertIsNone(engine.run(user("hi")).error)  # now the engine has loaded everything that it loads late
         return engine, reply["sandbox"]
 
     def all_of(self, attempts, port, parent):
@@ -180,7 +180,7 @@ class Sandbox(TimedTest):
                 attempts.process.let_go()
             process.stdin.close()
         self.assertEqual(seen.pop("start a program"), errno.ENOENT)
-        seen.pop("read a device")  # this process may have no device
+        seen.pop("read a device")  # this process may have no such device
         self.assertEqual(seen, dict.fromkeys(seen, 0))
 
 

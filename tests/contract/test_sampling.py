@@ -1,4 +1,5 @@
-"""What changes the tokens that the llama engine draws, and what it reports about them: biases, penalties, log probabilities.
+"""Tests what changes the tokens that the llama engine draws (biases, penalties), and what it reports about them (log
+probabilities).
 
     test_sampling.py PROGRAM MODEL
 
@@ -21,7 +22,7 @@ WHOLE = None
 
 
 class Bias(unittest.TestCase):
-    """logit_bias, and the grammar, which comes before it."""
+    """Tests logit_bias, and the grammar, which is applied before logit_bias."""
 
     @classmethod
     def setUpClass(cls):
@@ -111,7 +112,8 @@ class ExtrasCase(unittest.TestCase):
 
 class Extras(ExtrasCase):
     def ranks(self, **params):
-        """For each drawn token: its place among the 20 most likely, and how much less likely it is than the best."""
+        """Returns, for each drawn token, its place among the 20 most likely tokens, and how much less likely it is than the best
+        token."""
         params = {"temperature": 2, "min_p": 0, "logprobs": 20, "max_tokens": 24, **params}
         found = []
         for seed in range(2):
@@ -170,7 +172,7 @@ class Extras(ExtrasCase):
 
 
 class ExtrasWithSense(ExtrasCase):
-    """Tests that need a model that understands what it reads."""
+    """Tests with a model that understands what it reads."""
 
     @classmethod
     def setUpClass(cls):
@@ -205,7 +207,7 @@ class ExtrasWithSense(ExtrasCase):
 
 
 class Logprobs(unittest.TestCase):
-    """The log probabilities match the text (engine.py checks that), and they are those of the model."""
+    """The log probabilities match the text (engine.py checks this), and are those of the model."""
 
     @classmethod
     def setUpClass(cls):

@@ -1,8 +1,8 @@
-"""Speculation of the llama engine: it never changes an answer, and it saves work where an answer repeats its prompt.
+"""Tests the llama engine's speculation: it never changes an answer, and saves work if an answer repeats its prompt.
 
     test_speculation.py PROGRAM MODEL
 
-One compute thread: then a token's logits are the same to the bit, whatever else is in its batch. Exit status 77: skipped,
+Uses one compute thread, so that a token's logits are the same to the bit, whatever else is in its batch. Exit status 77: skipped,
 because MODEL is not there.
 """
 
@@ -31,7 +31,7 @@ SPECULATION = "FM_ENGINE_LLAMA_SPECULATION"
 class Case(unittest.TestCase):
     @staticmethod
     def new_engine(at_end, mode, model=None, draft=None, **env):
-        """A fresh engine, which `at_end` closes, and its answer to engine.load."""
+        """Returns a fresh engine, which `at_end` closes, and its answer to engine.load."""
         engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1", "FM_ENGINE_LLAMA_REPEATABLE": "", SPECULATION: mode, **env})
         at_end(engine.close)
         assert engine.initialize(log_level="info")["ok"]
@@ -47,9 +47,9 @@ class Case(unittest.TestCase):
         return engine
 
     def run_in(self, engine, messages, **params):
-        """What an answer contains, apart from where it was cut into deltas; and its accepted and drafted tokens. A repeatable
-        job computes the prompt before, unless the answer before had the same one: else its bits depend on how fast the
-        machine was."""
+        """Returns what an answer contains, apart from where it was cut into deltas, and its accepted and drafted tokens. A
+        repeatable job computes the prompt first, unless the previous answer had the same prompt: otherwise the prompt's bits
+        depend on how fast the machine was."""
         prompt = (messages, params.get("prompt"), params.get("tools"))
         if getattr(engine, "prompt", None) != prompt:
             engine.run(messages, **{**params, "max_tokens": 1, "seed": 1})
@@ -76,7 +76,7 @@ class Case(unittest.TestCase):
 
 
 class SameAnswers(Case):
-    """Two engines for all tests. test_distribution.py has what is drawn at random."""
+    """Two engines for all tests. test_distribution.py tests random draws."""
 
     @classmethod
     def setUpClass(cls):
@@ -154,7 +154,7 @@ class DraftModel(patience.TimedTest, Case):
         return self.file(gguf.chain(letters, 9))
 
     def test_right_and_wrong_guesses(self):
-        """The text is the same, whatever is guessed; it ends at its limit, at a stop string, or with the context."""
+        """The text is the same, whatever is guessed. It ends at its limit, at a stop string, or at the end of the context."""
         model, plain = self.chain(), None
         ends = ({"max_tokens": 24}, {"max_tokens": 5}, {"stop": ["p"], "max_tokens": 24}, {"logprobs": 2, "max_tokens": 9})
         for draft, right in ((model, True), (self.chain(self.ALPHABET[::-1]), False)):
@@ -169,7 +169,7 @@ class DraftModel(patience.TimedTest, Case):
                 self.assertTrue(accepted > drafted / 2 if right else accepted == 0, (accepted, drafted))
 
     def test_the_model_guesses_for_itself(self):
-        """Its guesses are the text that it writes, except after a stop."""
+        """The guesses are the text that the model writes, except after a stop."""
         params = {"max_tokens": 24, "temperature": 0}
         plain, ours = self.ready("off"), self.ready("always", MODEL, MODEL)
         text = user("Write a sentence about the sea.")
@@ -204,7 +204,7 @@ class DraftModel(patience.TimedTest, Case):
         _, alone = self.load("lookup", model)
         _, both = self.load("lookup", model, model)
         more = both["memory_bytes"] - alone["memory_bytes"]
-        self.assertGreater(more, os.path.getsize(model) * 0.8)  # its header takes no memory, its KV memory has 16 KiB
+        self.assertGreater(more, os.path.getsize(model) * 0.8)  # the model's header takes no memory, its KV memory has 16 KiB
         _, off = self.load("off", model, model)
         self.assertEqual(off["memory_bytes"], alone["memory_bytes"], "nothing is guessed then")
 
@@ -270,9 +270,9 @@ class Saves(patience.TimedTest, Case):
 
     @unittest.skipUnless(os.path.exists("/proc/self/stat"), "there is no /proc, which says how long a process computes")
     def test_a_rewrite(self):
-        """The real model rewrites a function. Drafts are tried automatically if a text repeats its prompt, and the text is the
-        same with them. tests/bench/speculation.py measures how much faster 50 rewrites are. Here other tests run at the same
-        time: the test compares processor time, and only expects that none is lost."""
+        """The real model rewrites a function. Drafts are tried automatically if a text repeats its prompt, and they do not change
+        the text. tests/bench/speculation.py measures how much faster 50 rewrites are. Other tests run at the same time, so this
+        test compares processor time, and only expects that drafts cost none."""
         took, texts = {}, {}
         params = bench.rewrite(0)
         for mode in ("off", "lookup"):

@@ -1,5 +1,4 @@
-"""The thoughts of the llama engine's models (ENGINE.md, Reasoning), tested on our model with chat templates that have
-thoughts.
+"""Tests the thoughts of the llama engine's models (ENGINE.md, Reasoning), on our model with chat templates that have thoughts.
 
     test_thoughts.py PROGRAM MODEL TEMPLATES    TEMPLATES: llama.cpp's folder of chat templates
 
@@ -19,7 +18,7 @@ import gguf  # noqa: E402
 
 PROGRAM = MODEL = TEMPLATES = None
 
-# %s: how the assistant's turn begins in a prompt.
+# %s stands for the beginning of the assistant's turn in a prompt.
 THINKS = """{%% for m in messages %%}<|im_start|>{{ m.role }}
 {%% if m.reasoning_content %%}<think>
 {{ m.reasoning_content }}
@@ -155,7 +154,7 @@ class Thoughts(Case):
             self.assertIn(json.loads(outcome.text)["a"], ("rot", "schwarz"))
 
     def test_a_turn_that_ends_in_a_thought(self):
-        """With a format, there is still a text."""
+        """With a format, an answer still has a text."""
         shown = []
         for word in ("one", "two", "six"):
             shown += user(word) + [{"role": "assistant", "content": f"<think>\nThis is {word}."}]
@@ -182,7 +181,7 @@ class Thoughts(Case):
 
 
 class Logprobs(Case):
-    """Log probabilities of the text only; engine.py puts the tokens of each delta together."""
+    """Log probabilities only come for the text. engine.py joins the tokens of each delta."""
 
     def check(self, engine, messages=ASK, **params):
         plain = self.run_cold(engine, messages, **params)

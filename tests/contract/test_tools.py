@@ -1,4 +1,4 @@
-"""The llama engine's tools (ENGINE.md, Tools): which tool is called, and how often, follows the job's settings, whatever is
+"""Tests the llama engine's tools (ENGINE.md, Tools): the job's settings decide which tool is called and how often, whatever is
 drawn.
 
     test_tools.py PROGRAM MODEL
@@ -33,9 +33,9 @@ CLOCK = {"name": "weather_clock", "parameters": {"type": "object", "properties":
 LAMP = {"name": "lamp", "parameters": {"properties": {"on": {"type": "boolean"}, "note": {"type": "string", "maxLength": 9}},
                                        "required": ["on", "note"], "additionalProperties": False}}
 TOOLS = [WEATHER, CLOCK, LAMP]
-MINUS_ZERO = r"(?<=[:\[,])-0(?=[,\]}])"  # an integer that Python does not write back as it was
+MINUS_ZERO = r"(?<=[:\[,])-0(?=[,\]}])"  # an integer that Python writes in another form
 WILD = {"temperature": 1.5, "max_tokens": 100}
-SEEDS = int(os.environ.get("FM_SEEDS", 4))  # of each choice; set more by hand
+SEEDS = int(os.environ.get("FM_SEEDS", 4))  # runs of each choice; set it higher by hand
 REQUIRED = {"mode": "required"}
 
 
@@ -44,7 +44,7 @@ def only(tool):
 
 
 class Case(TimedTest):
-    """One engine for all."""
+    """One engine for all tests."""
 
     @classmethod
     def setUpClass(cls):
@@ -114,7 +114,7 @@ class Choices(Case):
 
 
 class Will(Case):
-    """Tests that need a model that understands what it reads."""
+    """Tests with a model that understands what it reads."""
 
     @classmethod
     def setUpClass(cls):
@@ -136,7 +136,7 @@ class Will(Case):
         self.assertGreater(several, 0, "parallel calls are possible")
 
     def test_auto_calls(self):
-        """A model that has seen examples calls a tool without being forced, with the text before it that it wants."""
+        """A model that has seen examples calls a tool without being forced, after any text."""
         lamp = {"name": "lamp", "parameters": {"properties": {"on": {"type": "boolean"}}, "required": ["on"],
                                                "additionalProperties": False}}
         turn = user("Switch the lamp on.")
@@ -197,7 +197,7 @@ class Rules(Case):
                     self.assertIsInstance(json.loads(outcome.calls[0][1]), dict)
 
     def test_token_limit(self):
-        """Each cut is reported; the arguments are a beginning of the whole ones, and the text has no mark."""
+        """Each cut is reported. The arguments are the beginning of the whole arguments, and the text has no mark."""
         whole = self.call(only(WEATHER), parallel_tool_calls=False)
         tokens = whole.usage["output_tokens"]
         seen = set()
@@ -256,7 +256,7 @@ class Conversations(Case):
         self.assertEqual(alone.reason, "length")
 
     def test_control_tokens_stay_text(self):
-        """They stay text in every part of the request that can contain them."""
+        """Control tokens stay text in every part of the request."""
         def tokens(text):
             tool = {"name": "f" + text, "description": text, "parameters": {"type": "object", "title": text}}
             messages = [*PROMPT, {"role": "assistant", "tool_calls": [{"id": "c", "name": text, "arguments": text}]},

@@ -1,9 +1,10 @@
-"""Messages in any order with every chat template (ENGINE.md, Prompts): none is refused, and the prompt has each text once, in
-order.
+"""Tests messages in any order with every chat template (ENGINE.md, Prompts): no order is refused, and the prompt has each text
+once, in order.
 
     test_turns.py PROMPTS MODEL TEMPLATES    PROMPTS: prompts.c; TEMPLATES: llama.cpp's folder of chat templates
 
-FM_ORDERS: how many random orders for each template, besides those below. Exit status 77: skipped, because MODEL is not
+FM_ORDERS is the number of random orders for each template, in addition to the orders below. Exit status 77: skipped, because
+MODEL is not
 there.
 """
 
@@ -18,7 +19,7 @@ import unittest
 PROMPTS = MODEL = TEMPLATES = None
 RANDOM = int(os.environ.get("FM_ORDERS", "4"))
 
-# s system, u user, a assistant, c a call, C two calls, t the outcome of the oldest call without one
+# s system, u user, a assistant, c a call, C two calls, t the outcome of the oldest call that has none
 ORDERS = {
     "a system message and a user's": "su", "two system messages": "ssuau", "a system message later": "suasu",
     "a system message last": "suas", "only a system message": "s", "two of the user": "suu", "two of the assistant": "uaau",
@@ -32,7 +33,8 @@ ROLES = {"s": "system", "u": "user", "a": "assistant", "c": "assistant", "C": "a
 
 
 def conversation(order):
-    """The messages of an order; the texts that must be in the prompt: those of the system, and the others."""
+    """Returns the messages of an order, and the texts that must be in the prompt: the texts of the system, and the other
+    texts."""
     messages, system, others, waiting = [], [], [], []
 
     def text(of):

@@ -1,9 +1,9 @@
-"""How the llama engine handles images: their tokens are counted, a cached prefix never belongs to another image, errors name
-the image.
+"""Tests how the llama engine handles images: their tokens are counted, a cached prefix never belongs to another image, errors
+name the image.
 
     test_vision.py PROGRAM MODEL JPEG
 
-The projector is made here, of random weights: it tests the path of an image, but does not recognise anything. Exit status
+The test makes a projector of random weights: this tests the path of an image, but the model recognises nothing. Exit status
 77: skipped, because MODEL is not there, or the engine was built without libmtmd.
 """
 
@@ -26,7 +26,7 @@ from pictures import bmp, png, text64  # noqa: E402
 PROGRAM = None
 MODEL = None  # gguf.shallow
 JPEG = None  # a file with a photograph
-FOLDER = None  # of projectors
+FOLDER = None  # the folder of projectors
 WIDTH = 576  # the model's width
 
 RED, BLUE = png(), png(rgb=(0, 0, 255))
@@ -68,7 +68,7 @@ class Case(TimedTest):
         return outcome
 
     def drawn(self, engine, messages):
-        """The outcome of a job that need not be repeatable, so that it takes over everything that it can from the cache."""
+        """Returns the outcome of a job that need not be repeatable, so that it takes everything possible from the cache."""
         return engine.run(messages, temperature=1, max_tokens=2)
 
     def refused(self, engine, messages, *words, index=0, **params):
@@ -110,7 +110,7 @@ class Tokens(Shared):
         self.assertEqual(outcome.processed, outcome.accepted)
 
     def test_text_is_never_an_image(self):
-        """A user writes the text that a library puts in an image's place."""
+        """A user may write the text that libmtmd uses as the marker of an image."""
         for text in ("<fm-image>", "<__media__>", "<|im_end|>", "<image>", "[0x]"):
             between = self.count(picture(RED, text=text)) - self.count(user(text))
             self.assertEqual(between, 16, text)
@@ -139,7 +139,7 @@ class Sight(Shared):
         self.assertGreater(second.cached, 16)
 
     def test_another_image_gives_another_text(self):
-        """The first image gives the same text again: nothing of the other one is left."""
+        """The first image gives the same text again, so nothing of the other image is left."""
         texts = [self.greedy(self.engine, picture(image)).text for image in (RED, BLUE, RED, BLUE)]
         self.assertNotEqual(texts[0], texts[1])
         self.assertEqual(texts[:2], texts[2:])
@@ -155,7 +155,7 @@ class Sight(Shared):
         self.assertEqual(self.greedy(self.engine, picture(RED)).text, self.greedy(self.engine, picture(bmp())).text)
 
     def test_what_is_taken_over(self):
-        """The cache is used up to an image that differs, and past one that does not differ."""
+        """The cache is used up to an image that differs, and after an image that does not differ."""
         engine = self.fresh(FM_ENGINE_LLAMA_REPEATABLE="")
         self.drawn(engine, user("Something else."))
         place = self.drawn(engine, picture(RED)).cached
@@ -168,7 +168,7 @@ class Sight(Shared):
         self.assertGreater(swapped.cached, place + 15, "the first image is that of the first conversation")
 
     def test_a_conversation_goes_on_as_in_a_fresh_engine(self):
-        """Chunks end at images, wherever these stand: the part that is taken over equals what would be computed."""
+        """Chunks end at images, wherever the images are. The part that comes from the cache equals what would be computed."""
         for words in (0, 110):
             first = picture(RED, text="word " * words + QUESTION)
             outcome = self.greedy(self.engine, first)
@@ -237,7 +237,7 @@ class Bad(Shared):
         self.refused(self.engine, picture(image + b"\xff\xda" * 100), "more than 100 scans")
 
     def test_what_is_too_large(self):
-        """It is refused because of its dimensions, before anything is unpacked."""
+        """The image is refused because of its dimensions, before anything is unpacked."""
         for width, height in ((60000, 60000), (16385, 1), (1, 16385), (16384, 2049), (2**31 - 1, 1)):
             start = time.monotonic()
             self.refused(self.engine, picture(png(width, height, packed=b"x")), "16384")
@@ -271,7 +271,7 @@ class Abort(Case):
         job = engine.start(messages, max_tokens=2)
         events = engine.events(job)
         self.assertEqual(next(events)[0], "job.accepted")
-        # the words before the image are quick, and then the engine sends a sign of life each second
+        # the words before the image are computed quickly; then the engine sends a sign of life each second
         while (event := next(events))[1].get("processed", 0) < 4096:
             if event[0] == "job.progress":
                 break
@@ -347,8 +347,8 @@ class Whole(Case):
 
 
 class Plane(Case):
-    """A model that distinguishes rows and columns of an image, as Qwen's do: a span takes fewer positions than it has places.
-    The only one that is small enough has random weights."""
+    """A model that distinguishes rows and columns of an image, as Qwen's models do: an image takes fewer positions than it has
+    places. The only such model that is small enough has random weights."""
 
     def model(self):
         path = os.path.join(FOLDER, "plane.gguf")

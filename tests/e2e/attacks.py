@@ -1,7 +1,7 @@
 """
-What a program with an engine's rights can reach of the user's terminal, log and other programs.
+Shows what a program with an engine's rights can reach of the user's terminal, log and other programs.
 
-    attacks.py [--open]   prints the table; --open: without any layer of the sandbox, to see that the attempts are real
+    attacks.py [--open]   prints the table; --open: without any layer of the sandbox, which shows that the attempts are real
 
 The real helper starts the fake engine, which makes the attempts (helper/engine/fake/attempt.h). The helper has a terminal with
 typed input, and writes its log to that terminal or to a file. Root runs each case twice: as root and as nobody.
@@ -23,7 +23,7 @@ NOBODY = 65534
 TYPED = b"password\n"
 PAST = b"what the log had before\n"
 NOTHING = ("EACCES", "EPERM")
-NO_FILE = ("ESPIPE", "EINVAL", "EPERM")  # a pipe does not keep what was read
+NO_FILE = ("ESPIPE", "EINVAL", "EPERM")  # a pipe no longer has what was read
 
 # attempt: allowed outcomes. {terminal}: its name; {helper}, {other}: processes of the same user
 ATTEMPTS = {

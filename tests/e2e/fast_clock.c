@@ -1,6 +1,6 @@
 /*
- * A monotonic clock that runs faster than the true one, so that a test can wait for a limit of minutes: a library for
- * LD_PRELOAD (Linux, glibc). FM_FAST_CLOCK names a file of two int64_t: the time in ns from which on the clock is fast,
+ * A library for LD_PRELOAD (Linux, glibc) with a monotonic clock that runs faster than the true one, so that a test can
+ * wait for a limit of minutes. FM_FAST_CLOCK names a file of two int64_t: the time in ns at which the clock gets fast,
  * and how many extra seconds then pass in each second (0: none). Waits on a condition follow this clock; sleeps and
  * polls keep the true time.
  */
@@ -33,7 +33,7 @@ __attribute__((constructor)) static void map_rate(void) {
     if (fd >= 0) {
         close(fd);
     }
-    /* x86_64 has two versions of it; conditions have another layout in the older one */
+    /* x86_64 has two versions of this function; the older one has another layout of conditions */
     *(void **)&true_wait = dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2");
     if (!true_wait) {
         *(void **)&true_wait = dlsym(RTLD_NEXT, "pthread_cond_timedwait");

@@ -9,7 +9,7 @@ import threading
 from wire import BIN, WAIT, end, environment
 
 PREFIX = "[IntelligenceKit] "
-GUIDES = {  # what the system message says about the answer's format, at its end: SESSIONS.md
+GUIDES = {  # the end of the system message, which describes the answer's format: SESSIONS.md
     "text": '\n\nAnswer with a JSON object, {"result":"..."}: "result" is the text output as requested in the prompt.',
     "string_list": '\n\nAnswer with a JSON object, {"result":["...","..."]}: "result" is the list of text items as requested in '
                    "the prompt.",

@@ -1,4 +1,4 @@
-"""GGUF files for tests: a reader and writer of headers, a tiny model without weights, and a copy of a model with only its
+"""Reads and writes GGUF files for tests: headers, a tiny model whose weights are all zero, and a copy of a model with only its
 first layers. Uses only Python's standard library.
 
     file = magic "GGUF", version, number of tensors, number of pairs, the pairs, the tensors' descriptions, padding, data
@@ -33,7 +33,7 @@ def string(text):
 
 
 def value(kind, content):
-    """The bytes of a value, without its type. An array's content is (type, items)."""
+    """Returns the bytes of a value, without its type. An array's content is (type, items)."""
     if kind == STRING:
         return string(content)
     if kind == ARRAY:
@@ -140,7 +140,7 @@ class Reader:
         return padded(bytes(out))
 
 
-# ---- a model made of nothing: one layer, all weights zero ----
+# ---- a tiny model: one layer, all weights zero ----
 
 EMBD, HEADS, FF, CONTEXT = 32, 2, 32, 64
 
@@ -252,7 +252,7 @@ def whole(pairs, tensors, described=None, **counts):
     return padded(header(pairs, good if described is None else described, **counts)) + b"\0" * offset
 
 
-# ---- files that are there as long as the process ----
+# ---- files that exist as long as the process ----
 
 def kept(name, data):
     """The path of a file with this content, in a folder that is removed when the process ends."""

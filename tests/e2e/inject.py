@@ -1,7 +1,7 @@
-"""Makes another process do system calls: `Process(pid)` stops it by ptrace, `call` runs one in its main thread and returns
-what it returns there, and `let_go` restores the process. So a test can try calls inside a process that has no hook for
-that: its sandbox denies such a call like any other of that thread. Works on Linux on x86_64, as root or for an own child
-that can be traced. Uses only Python's standard library."""
+"""Makes another process do system calls: `Process(pid)` stops the process by ptrace, `call` runs a system call in its main thread
+and returns the result, and `let_go` restores the process. So a test can try calls inside a process without a hook. The sandbox of
+the process denies such a call like any other call of the thread. Works on Linux on x86_64, as root or for a child process that
+can be traced. Uses only Python's standard library."""
 
 import ctypes
 import os
@@ -52,7 +52,7 @@ class Process:
         return os.WSTOPSIG(status)
 
     def put(self, data):
-        """Puts these bytes into its memory until `let_go`; returns their address."""
+        """Puts these bytes into the process' memory until `let_go`; returns their address."""
         self.used += -(-len(data) // 16) * 16
         os.pwrite(self.memory, data, self.top - self.used)
         return self.top - self.used

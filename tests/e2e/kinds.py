@@ -1,8 +1,8 @@
-"""Requests of every kind for the real models, and the audit that their answers must pass: as a single request, among others,
-and after hours.
+"""Requests of every kind for the real models, and the audit that their answers must pass: for a single request, among other
+requests, and after hours.
 
-Each request has a unique code in its prompt. If a format forces the answer to have the code, the answer must have it; no
-answer may have the code of another request, unless that is an earlier turn of its conversation.
+Each request has a unique code in its prompt. If a format forces the answer to have the code, the answer must have it. No answer
+may have the code of another request, except of an earlier turn of its conversation.
 """
 
 import collections
@@ -30,7 +30,7 @@ MEMBERS = {"responses": "response", "chat": "completion", "completions": "comple
 
 
 class Request:
-    """A request, and what a whole answer must be."""
+    """A request, and what must hold for a whole answer."""
 
     def __init__(self, number, kind, api, params, codes, check=None, conversation=()):
         self.number, self.kind, self.api, self.params, self.codes = number, kind, api, params, codes
@@ -47,7 +47,8 @@ class Request:
 
 
 class Answer:
-    """An answer with the same members for every API: one text, list of calls and list of log probabilities for each choice."""
+    """An answer, with the same members for every API: for each choice, a text, a list of calls and a list of log
+    probabilities."""
 
     def __init__(self, api, body):
         self.body, self.texts, self.calls, self.logprobs, self.reasons, self.vectors = body, [], [], [], [], None
@@ -156,8 +157,8 @@ def check_codes(request, answer, issued):
 
 
 def audit(request, events, result, issued):
-    """Checks any answer, whatever happened to its request; `issued` has all codes so far. Returns the Answer, or None if there
-    is none."""
+    """Checks any answer, whatever happened to its request. `issued` has all codes so far. Returns the Answer, or None if the
+    request has none."""
     try:
         result = whole_result(events, result)
         check_streamed(request, events, result)
@@ -256,7 +257,7 @@ class Maker:
         return self.ask(code, "seeded", **sampling, **own)
 
     def forced(self, code):
-        """A grammar for a text that no other request may have, and the check of it."""
+        """Returns a grammar for a text that no other request may have, and the check of the text."""
         wanted = f"code {code} is [a-z]{{3,6}}"
         return ({"grammar": {"syntax": "regex", "definition": wanted}},
                 lambda answer: all(re.fullmatch(wanted, text) for text in answer.texts))

@@ -1,10 +1,11 @@
 """
-Makes a tiny projector for images, a GGUF file of random weights: with it, a text model has the code path of one that sees
-images, but recognises nothing.
+Makes a tiny projector for images, a GGUF file of random weights. With this projector, a text model takes the code path of a model
+that sees images, but recognises nothing.
 
     make_projector.py FILE [WIDTH] [KIND]
 
-WIDTH is the text model's (576, as SmolLM2-135M has it). KIND is "phi4" (the default: as many tokens as an image has patches of
+WIDTH is the width of the text model (default 576, as in SmolLM2-135M). KIND is "phi4" (the default: as many tokens as an image
+has patches of
 16 by 16 pixels, 4 to 64) or "gemma3" (4 tokens that attend to each other). Uses only Python's standard library; the same
 arguments give the same bytes.
 """

@@ -1,14 +1,15 @@
-"""Random mixes of requests to the whole helper with the real models: each answer passes the same audit as without other
+"""Sends random mixes of requests to the whole helper with the real models. Each answer must pass the same audit as without other
 requests.
 
     mixes.py [REQUESTS] [SEED] [REPEATABLE]
 
 Eight are in flight at once: text, formats, tools, images, log probabilities, several choices, embeddings, chains and
-branches of previous_response_id, and repeatable ones. Some are cancelled at a random moment. In the first half of the run
+branches of previous_response_id, and repeatable ones. Some requests are cancelled at a random moment. In the first half of the
+run
 engines are killed; requests that failed because of that are sent again. Each call settles once, the usage adds up to the
-counts of metrics.get, and after the second half memory, descriptors and threads are as they were before it. The run
-continues until there are as many repeatable answers as REPEATABLE says (at most every second request is one): each is
-compared with that of a fresh process. Prints the seed. Exit status 77: skipped, because a program or the model is missing.
+counts of metrics.get, and after the second half memory, descriptors and threads are as they were before it. The run continues
+until there are REPEATABLE repeatable answers (at most every second request is repeatable). Each such answer is compared with the
+answer of a fresh process. Prints the seed. Exit status 77: skipped, because a program or the model is missing.
 FM_BIN and FM_MODELS have the same meaning as in the tests.
 """
 
@@ -55,7 +56,7 @@ class Place:
         return name
 
     def missing(self):
-        """Returns what a run needs and does not find; prints what else is missing, and is not needed."""
+        """Returns what a run needs but does not find. Prints what else is missing but not needed."""
         if not os.path.exists(os.path.join(wire.BIN, "fm-engine-llama")):
             return "the llama engine is not built"
         if self.chat is None:
@@ -75,7 +76,8 @@ class Place:
 class Call:
     def __init__(self, request, cancel_after):
         self.request, self.events = request, []
-        self.cancel_after = cancel_after  # after this many of its events or, without a stream, messages of any call; None: never
+        # cancel after this many of its events or, without a stream, messages of any call; None: never
+        self.cancel_after = cancel_after
         self.cancelled = self.hurt = False  # `hurt`: an engine was killed while it was in flight
 
 
@@ -86,7 +88,7 @@ class Mix:
         self.again = collections.deque()  # requests that a killed engine failed
         self.counts = collections.Counter()
         self.tokens = collections.Counter()  # the counts that metrics.get must return
-        self.unsure = 0  # tokens of the prompts of choices that were cut off, perhaps before the engine had accepted them
+        self.unsure = 0  # prompt tokens of choices that were cut off, perhaps before the engine had accepted them
         self.good = []  # (request, answer) of each successful request
         self.killed = None  # messages before the next kill; None: no kill is planned
 
@@ -110,7 +112,7 @@ class Mix:
             self.cancels[self.helper.start("responses.cancel", {"request_id": id})] = id
 
     def heard(self, id=None):
-        """Counts a message of the call `id`, or of another one."""
+        """Counts a message of the call `id`, or of another call."""
         for at, call in list(self.open.items()):
             if call.cancel_after and (at == id or not call.request.streams):
                 call.cancel_after -= 1
@@ -139,7 +141,8 @@ class Mix:
         request = call.request
         answer = audit(request, call.events, result, self.maker.issued)
         if answer is not None:
-            times = len(answer.texts) if request.api == "chat" else 1  # with several choices the prompt counts once for each
+            # with several choices the prompt counts once for each choice
+            times = len(answer.texts) if request.api == "chat" else 1
             self.tokens.update(input=answer.input * times, output=answer.output)
             self.unsure += answer.input if times > 1 and not result["ok"] else 0
         if result["ok"]:
@@ -158,7 +161,7 @@ class Mix:
     # ---- engines that die ----
 
     def kill_one(self):
-        """Kills mostly the largest engine, which is that of the chat model. Returns when the helper has noticed."""
+        """Mostly kills the largest engine, which runs the chat model. Returns when the helper has noticed."""
         engines = sorted(children(self.helper.pid), key=lambda pid: memory_kib(pid, "VmRSS"))
         self.killed = None
         if not engines:

@@ -1,5 +1,5 @@
-"""How a model answers for 20 paragraphs in session mode, with the prompts of the document that requested it: tags, as a
-string_list, and a summary, as a text.
+"""Shows how a model answers for 20 paragraphs in session mode, with the prompts of the document that requested this mode: tags,
+as a string_list, and a summary, as a text.
 
     python3 tests/e2e/paragraphs.py MODEL [TEMPERATURE]
 

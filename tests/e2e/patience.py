@@ -1,10 +1,10 @@
 """
-How long tests wait, and how they may check how long something took.
+Defines how long tests wait, and how they check how long something took.
 
-A machine may be slow, and busy with other work, so that any process stands still for a second. So there are two kinds of
-times: WAIT, after which something counts as hanging; and bounds that are part of a behaviour. TimedTest handles the latter: a
-run that exceeds one of them is repeated, since other work can only add time. If all five runs take too long, it is a bug,
-unless other work uses most of the machine: then the test is skipped, with the reason.
+A machine may be slow, or busy with other work, so that any process may stand still for a second. So there are two kinds of times:
+WAIT, after which something counts as hanging, and bounds that are part of a behaviour. TimedTest handles such bounds: it repeats
+a run that exceeds a bound, because other work can only add time. If all five runs take too long, the test fails, because there is
+a bug. But if other work uses most of the machine, the test is skipped, with the reason.
 """
 
 import functools
@@ -18,14 +18,15 @@ SLOW = float(os.environ.get("FM_SLOW", "1"))  # bounds of times are multiplied b
 SANITIZED = bool(os.environ.get("FM_SANITIZE"))
 WAIT = 120 * SLOW  # seconds after which a missing message, or a missing end, is a failure
 RUNS = 5
-BUSY = 4  # times slower than without other work: then even what must happen within a second may take longer
+# if the machine is this many times slower than without other work, even what must happen within a second may take longer
+BUSY = 4
 LOOP_S = 0.009  # the time of pace()'s loop on the machine for which the bounds were written
 
 
 def pace():
-    """How many times slower than on that machine a piece of work is now, or than on this one without other work (some limits
-    are processor times); at least 1. Takes about a second: if it were shorter, the system might favour this process because
-    it has slept until now."""
+    """Returns how many times slower a piece of work is now than on the machine of the bounds, or than on this machine without
+    other work (some limits are processor times); at least 1. Takes about a second: with a shorter loop, the system might favour
+    this process because it has slept until now."""
     start, start_cpu = time.monotonic(), time.thread_time()
     loops = 0
     while time.monotonic() - start < 1 or loops < 100:
@@ -36,7 +37,7 @@ def pace():
 
 
 class Late(AssertionError):
-    """A failure that a busy machine can cause as well as a bug."""
+    """A failure that either a bug or a busy machine may cause."""
 
 
 def repeated(method):
@@ -80,7 +81,7 @@ class TimedTest(unittest.TestCase):
 
 
 class _SubTest:
-    """A subTest that passes Late on to the test; the rest is unittest's."""
+    """A subTest that passes Late on to the test; otherwise it works like unittest's subTest."""
 
     def __init__(self, inner):
         self.inner = inner

@@ -23,7 +23,7 @@ EVERYTHING = (NO_LANDLOCK, NO_SECCOMP, NO_NEW_PRIVS, *KEEPS_CAPABILITIES)
 
 
 def poorer(*rules):
-    """A function for preexec_fn. After it these calls fail, always or with this first argument."""
+    """Returns a function for preexec_fn, after which these calls fail, always or with this first argument."""
     code = b""
     for number, argument, error in rules:
         fail = struct.pack("=HBBI", 0x06, 0, 0, 0x00050000 | error)
@@ -39,7 +39,7 @@ def poorer(*rules):
     def apply():
         program = ctypes.create_string_buffer(code, len(code))
         header = ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(program)))
-        # no_new_privs is inherited, so the engine's own report can't be about this one
+        # no_new_privs is inherited, so the engine's own report can't show whether the engine has set it
         for args in ((PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), (PR_SET_SECCOMP, 2, ctypes.addressof(header), 0, 0)):
             if libc.prctl(*(ctypes.c_ulong(a) for a in args)) != 0:
                 os._exit(111)

@@ -1,4 +1,4 @@
-"""The programs, for a test that becomes another user: that user can't enter root's home, where a clone may be."""
+"""Finds the programs for a test that becomes another user, who can't enter root's home, where the clone may be."""
 
 import atexit
 import functools

@@ -1,12 +1,13 @@
-"""Hours in minutes for the whole helper with the real models: random arrivals, cancels, loads, unloads and other models.
+"""Simulates hours of use in minutes, for the whole helper with the real models: random arrivals, cancels, loads, unloads and
+other models.
 
     soak.py [MINUTES] [SEED]
 
-Four models share two places for engines: the chat model, the same file under another name, a tiny one and the one that
-embeds. An engine that is idle for 400 ms is ended. Requests of every kind (kinds.py) come at random moments, and every few
-seconds they turn to another model. Once a minute all of them end and the models are unloaded; then no engine process is
-left, and descriptors and threads of the front are as they were. There is a line for each minute. From the second one to the
-end the memory of the front does not grow. Nothing fails unexpectedly, nothing is on stderr, each stream ends once. Prints
+Four models share two places for engines: the chat model, the same file under another name, a tiny model and the embedding model.
+An engine that is idle for 400 ms is ended. Requests of every kind (kinds.py) come at random moments, and every few seconds they
+are for another model. Once a minute all requests end and the models are unloaded. Then no engine process may be left, and the
+front must have as many descriptors and threads as before. There is a line for each minute. The memory of the front must not grow
+after the second minute. No request may fail unexpectedly, nothing may be on stderr, and each stream must end once. Prints
 the seed. Exit status 77: skipped, because a program or the model is missing. FM_BIN and FM_MODELS have the same meaning as
 in the tests.
 """
@@ -31,7 +32,7 @@ TURN_S = 6  # seconds until the requests are for another model
 GROWTH_KIB = 2048
 KV_BYTES = 64 << 20
 STORE_BYTES = 512 << 10  # so small that it is full before the second minute is over
-CONTEXT = 2048  # of the tiny model; for the others it is a setting of the engine (mixes.py)
+CONTEXT = 2048  # of the tiny model; the other models get it as a setting of the engine (mixes.py)
 
 
 class SoakPlace(Place):

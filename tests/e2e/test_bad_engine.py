@@ -1,4 +1,4 @@
-"""Faulty engines: each is a Python script with one fault."""
+"""Tests faulty engines: each is a Python script with one fault."""
 
 import os
 import re
@@ -81,7 +81,8 @@ class BadEngine(Foreign):
 
 
 class Description(Foreign):
-    """The features of an engine: first from its file, then from the engine; the front knows no engine by its name."""
+    """Tests the features of an engine: first they come from the engine's file, then from the engine. The front knows no engine by
+    its name."""
 
     ENGINE = """
         initialize(models="own", features=["embeddings", "unheard of", 1])
@@ -108,7 +109,7 @@ class Description(Foreign):
         self.assertEqual(self.features(helper)["embeddings"], True)
 
     def test_in_an_app(self):
-        """In an app of macOS the file is in Contents/Resources; elsewhere, a folder of that name is not read."""
+        """In an app of macOS the file is in Contents/Resources. Elsewhere, a folder of this name is not read."""
         outside = self.folder
         os.mkdir(os.path.join(outside, "Resources"))
         foreign_engine.describe(os.path.join(outside, "Resources"), "bad", "own", ["tools"])
@@ -120,7 +121,7 @@ class Description(Foreign):
             self.assertEqual(self.features(self.started(self.ENGINE))["tools"], tools, place)
 
     def assert_refused(self, why):
-        """The file that should be the description is not valid: every request gets the reason, and the log has it once."""
+        """The description file is not valid: every request gets the reason, and the log has the reason once."""
         path = os.path.join(self.folder, "fm-engine-bad.json")
         with tempfile.TemporaryFile() as log:
             helper = self.started(self.ENGINE, stderr=log)
@@ -196,7 +197,7 @@ class Description(Foreign):
 
 
 class Log(Foreign):
-    """What an engine writes to its stderr, and which part of it the helper writes to its own."""
+    """Tests what an engine writes to its stderr, and which part of this text the helper writes to its own stderr."""
 
     def logged(self, body, level):
         """Runs one request to its end; returns the helper's stderr."""
@@ -228,7 +229,7 @@ class Log(Foreign):
             self.assertEqual(log, b"")
 
     def test_reports_of_sanitizers(self):
-        """These reports come out at every level: otherwise they would be lost."""
+        """These reports are shown at every log level, because otherwise they would be lost."""
         if not SANITIZE or "address" not in SANITIZE and "thread" not in SANITIZE:
             return print("test_bad_engine: no sanitizer here, so no report of one is looked for")
         with tempfile.TemporaryFile() as log:
@@ -272,7 +273,7 @@ class Log(Foreign):
         """Requests are answered, and the helper's memory stays the same, whether the output is shown or not, and read or not."""
         for level in ("off", "error"):
             with self.subTest(level):
-                read_end, write_end = os.pipe()  # never read, as by a host that ignores it
+                read_end, write_end = os.pipe()  # never read, as by a host that ignores stderr
                 self.addCleanup(os.close, read_end)
                 helper = self.started(self.FLOOD, "--log-level", level, stderr=write_end)
                 os.close(write_end)
@@ -323,7 +324,7 @@ class Log(Foreign):
 
 class LargePrompts(HelperTest):
     def test_together(self):
-        """These are more bytes than an engine's queue holds: the requests are handed over one after the other."""
+        """The requests have more bytes than an engine's queue holds, so they are handed over one after the other."""
         helper = self.helper(env={"FM_ENGINE_FAKE_LOAD": f"slow:{int(1000 * SLOW)}"})
         messages = [{"role": "user", "content": "x" * 9_000_000}, {"role": "user", "content": "short"}]
         calls = [helper.start("responses.create", {"input": messages}) for _ in range(4)]

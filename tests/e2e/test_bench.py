@@ -1,5 +1,5 @@
-"""`fm-proxy bench`: what it prints and when it refuses, with the fake engine; the test checks that its figures are there, not
-how good they are."""
+"""Tests `fm-proxy bench` with the fake engine: what it prints, and when it refuses. The test checks that the figures are there,
+not how good they are."""
 
 import json
 import os
@@ -94,7 +94,7 @@ class Bench(TimedTest):
         self.assertIn("could not be written", done.stderr)
 
     def test_ended_early(self):
-        """A signal in the middle of a load ends it at once, and its engine too."""
+        """A signal in the middle of a load ends the benchmark and its engine at once."""
         wire.heed_hangups(self)
         for number in (signal.SIGINT, signal.SIGHUP):
             with self.subTest(number):

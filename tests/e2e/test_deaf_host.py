@@ -1,4 +1,4 @@
-"""A host that reads nothing for 60 s counts as gone: the helper ends, and its engine too. Takes those 60 s."""
+"""A host that reads nothing for 60 s counts as gone: the helper and its engine end. The test takes these 60 s."""
 
 import time
 

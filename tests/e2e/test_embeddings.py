@@ -1,4 +1,5 @@
-"""embeddings.create and models.retrieve through the whole helper: the fake engine, engines with faults, the real model."""
+"""Tests embeddings.create and models.retrieve through the whole helper, with the fake engine, faulty engines and the real
+model."""
 
 import base64
 import glob
@@ -110,7 +111,7 @@ class Requests(Embeddings):
         while not any(message.get("id") == call for message in helper.backlog):
             times.append(helper.ping_ms())
         self.assertGreater(len(times), 5)
-        self.assert_soon(max(times[:-1]), 100 * SLOW)  # the last one waited for the reply, which is slow to parse in Python
+        self.assert_soon(max(times[:-1]), 100 * SLOW)  # the last pong waited for the reply, which is slow to parse in Python
         self.assertTrue(helper.reply(call)["result"]["ok"])
 
     def test_a_host_that_does_not_read(self):
@@ -238,7 +239,7 @@ class BadEngines(Embeddings):
     def test_dimensions_that_can_not_be(self):
         for dimension in ("0", "-1", "1 << 40", "None"):
             result = self.result(f'send(method="job.accepted", params={{"job": job, "dimension": {dimension}}})')
-            self.assert_error(result, "INTERNAL")  # the first job.accepted counts, and then no vectors come
+            self.assert_error(result, "INTERNAL")  # only the first job.accepted counts, and then no vectors come
 
     def test_a_vector_is_no_answer(self):
         result = self.result('embedding(index=0, vector="AACAPw==")', "responses.create", input="x")
@@ -269,7 +270,7 @@ class Models(HelperTest):
         with tempfile.TemporaryDirectory() as folder:
             for name in ("one", "two"):
                 with open(os.path.join(folder, f"{name}.gguf"), "wb") as file:
-                    file.write(b"no model at all")  # this is noticed when the file is used
+                    file.write(b"no model at all")  # the engine notices this when it uses the file
             helper = self.helper("--models-dir", folder, engine="llama")
             self.assertEqual([helper.call("models.retrieve", {"id": m["id"]}) for m in helper.call("models.list")["data"]],
                              [{"ok": True, **m} for m in helper.call("models.list")["data"]])
@@ -309,7 +310,8 @@ class RealModel(Embeddings):
 
     @unittest.skipUnless(CHAT, "the chat model is missing: sh packaging/setup.sh")
     def test_beside_a_chat_model(self):
-        """Both models in turns: no engine is started after the first round, and each reports the memory of its model."""
+        """Uses both models in turns. No engine is started after the first round, and each engine reports the memory of its
+        model."""
         with tempfile.TemporaryDirectory() as folder:
             for file in (CHAT[0], os.path.join(MODELS, f"{MODEL}.gguf")):
                 os.symlink(os.path.abspath(file), os.path.join(folder, os.path.basename(file)))
@@ -329,7 +331,7 @@ class RealModel(Embeddings):
             engines = {engine["model"]: engine for engine in helper.call("capabilities.get")["engines"]}
             self.assertEqual(set(engines), {chat, MODEL})
             sizes = {chat: os.path.getsize(CHAT[0]), MODEL: os.path.getsize(os.path.join(MODELS, f"{MODEL}.gguf"))}
-            for model, engine in engines.items():  # the file's vocabulary does not count; the KV memory does
+            for model, engine in engines.items():  # the memory includes the KV memory, but not the file's vocabulary
                 self.assertGreater(engine["memory_bytes"], 0.9 * sizes[model])
                 self.assertLess(engine["memory_bytes"], 5 * sizes[model])
             both = sum(engine["memory_bytes"] for engine in engines.values())

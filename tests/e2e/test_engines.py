@@ -1,7 +1,7 @@
-"""Several models at the same time, each in a separate engine: which ones stay, which are ended for others, and how they must
-not affect each other.
+"""Tests several models at the same time, each in a separate engine: which engines stay, which are ended for others, and that they
+do not affect each other.
 
-Only the engine "llama" has a models folder, so the fake one stands in its place.
+Only the engine "llama" has a models folder, so the fake engine takes its place.
 """
 
 import os
@@ -71,7 +71,7 @@ class Engines(HelperTest):
 
 class SideBySide(Engines):
     def test_models_in_turns(self):
-        """Chat and embeddings in turns: no engine is started after the first round."""
+        """Uses chat and embeddings in turns. No engine is started after the first round."""
         helper = self.models()
         after = []
         for _ in range(100):
@@ -149,7 +149,7 @@ class SideBySide(Engines):
         self.cancel(helper, running)
 
     def test_shutdown_ends_all(self):
-        """Engines that do not answer are ended too, and all of them within the time for one."""
+        """Engines that do not answer are ended too: all of them within the time limit of one engine."""
         helper = self.models("--max-engines", "4")
         for model in self.MODELS:
             call = self.ask(helper, model, "x", {"hang": "hard"})
@@ -184,7 +184,7 @@ class LoadAndUnload(Engines):
         return helper.call("models.load", {"model": model, "fm": fm})
 
     def test_load(self):
-        """The call is answered when the model is loaded; the request after it starts no engine."""
+        """The call is answered when the model is loaded. The next request starts no engine."""
         helper = self.models(FM_ENGINE_FAKE_LOAD="slow:200", FM_ENGINE_FAKE_MEMORY=str(7 * MIB))
         result = self.load(helper, EMBEDDER)
         load_ms = result.pop("load_ms")
@@ -335,7 +335,7 @@ class Places(Engines):
     def test_who_waits_for_a_place_holds_up_no_engine_that_stays(self):
         helper = self.models("--max-engines", "2")
         running = [self.busy(helper, CHAT), self.busy(helper, CHAT), self.busy(helper, EMBEDDER)]
-        waiting = self.ask(helper, THIRD, "x")  # for the place of EMBEDDER, which has the fewest requests
+        waiting = self.ask(helper, THIRD, "x")  # it waits for the place of EMBEDDER, which has the fewest requests
         self.answer(helper, CHAT)
         for call in running:
             self.cancel(helper, call)
@@ -343,7 +343,8 @@ class Places(Engines):
 
 
     def test_an_answer_with_several_choices_is_not_interrupted(self):
-        """A waiting request that came before it does not interrupt it, although the engine has no job between two choices."""
+        """A request that was waiting already does not interrupt the answer, although the engine has no job between two
+        choices."""
         helper = self.models("--max-engines", "2")
         running = [self.busy(helper, CHAT), self.busy(helper, EMBEDDER), self.busy(helper, EMBEDDER)]
         waiting = self.ask(helper, THIRD, "x")
@@ -380,7 +381,8 @@ class Uncounted(Engines):
             self.assert_answer(helper, call, model)
 
     def test_a_model_beside_it_counts_as_alone(self):
-        """This also holds if the two exceed the budget: else the model would wait for an engine that is never ended."""
+        """This also holds if the two engines exceed the budget: otherwise the model would wait for an engine that is never
+        ended."""
         helper = self.both("--memory-budget", "100M", FM_ENGINE_OTHER_MEMORY=str(90 * MIB),
                            FM_ENGINE_LLAMA_MEMORY=str(50 * MIB))
         self.answer(helper, "other")
@@ -389,7 +391,7 @@ class Uncounted(Engines):
         self.answer(helper, CHAT)
         self.assertEqual(set(children(helper.pid)), engines, "it is not ended for the budget when it has nothing to do")
         self.assertTrue(helper.call("models.unload", {"model": CHAT})["unloaded"])
-        self.answer(helper, CHAT, queue_timeout_ms=20000)  # now its memory is known
+        self.answer(helper, CHAT, queue_timeout_ms=20000)  # now the engine's memory is known
 
 
 class Mixes(Engines):
@@ -398,7 +400,7 @@ class Mixes(Engines):
              ("x", {"signal": "SEGV"}), ({"exit": 1},), ({"error": "it broke"},))
 
     def act(self, helper, random):
-        """Starts a random call; returns its id, and whether only a cancel ends it."""
+        """Starts a random call; returns its id, and whether only a cancel ends the call."""
         model = random.choice(self.MODELS)
         fm = {"keep_alive_ms": random.choice((-1, 0, 1, 1000))} if random.random() < 0.3 else {}
         kind = random.random()
@@ -478,12 +480,12 @@ class Budget(Engines):
 
     def test_what_the_engine_reports_counts(self):
         helper = self.models("--memory-budget", "250M", FM_ENGINE_FAKE_MEMORY=str(140 * MIB))
-        for model in (CHAT, EMBEDDER):  # by the size of their files both would fit
+        for model in (CHAT, EMBEDDER):  # according to the sizes of their files, both models would fit
             self.answer(helper, model)
             self.wait_for_engines(helper, model)
 
     def test_a_model_that_reports_too_much(self):
-        """The second time this is known, and no engine is started for it."""
+        """The second request gets this error from memory: no engine is started."""
         helper = self.models("--memory-budget", "120M", FM_ENGINE_FAKE_MEMORY=str(140 * MIB), FM_ENGINE_FAKE_LOAD="slow:500")
         for takes in (5, 0.4):
             before = time.monotonic()

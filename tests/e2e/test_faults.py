@@ -1,4 +1,4 @@
-"""Engines that die, hang, lie or can't be started: each request gets one terminal event, and the next request works."""
+"""Tests engines that die, hang, lie or can't be started: each request gets one terminal event, and the next request works."""
 
 import os
 import resource
@@ -141,7 +141,7 @@ class Death(HelperTest):
                 self.assertEqual(events[-2]["code"], expected[3])
 
     def test_a_long_field_of_an_engine(self):
-        """The field is cut between characters."""
+        """A field that is too long is cut between characters."""
         for param in ("a" + "é" * 200, "é" * 200):
             error = {"code": "INVALID_REQUEST", "detail": "because", "param": param}
             end = self.say({"method": "job.finished", "params": {"job": 1, "reason": "error", "error": error}})
@@ -165,7 +165,7 @@ class Death(HelperTest):
         self.assert_failed(helper, self.create(helper, script("a", step, {"hang": "soft"})))
 
     def test_the_largest_request(self):
-        """A request of 10,000,000 bytes also reaches the engine, with what the helper adds to it."""
+        """A request of 10,000,000 bytes also reaches the engine, with the bytes that the helper adds."""
         helper = self.helper()
         body = {"jsonrpc": "2.0", "id": 1, "method": "responses.create", "params": {"input": ""}}
         room = 10_000_000 - len(wire.frame(body).split(b"\r\n\r\n")[1])
@@ -174,7 +174,7 @@ class Death(HelperTest):
         self.assertTrue(helper.reply(1)["result"]["ok"])
 
     def test_the_most_values(self):
-        """A request of 65,536 values also reaches the engine; an engine that sends one value more than that is ended."""
+        """A request of 65,536 values also reaches the engine. An engine that sends one value more is ended."""
         helper = self.helper()
         messages = [{"role": "user", "content": ""}] * 21842 + [{"role": "user", "content": "x"}]
         params = {"instructions": "y", "input": messages}  # the request has 7 other values
@@ -366,7 +366,7 @@ class SmallLimits(HelperTest):
     def test_memory(self):
         engine_stack = 16 << 20
         # An engine's memory grows in steps of a huge page, 2 MiB.
-        program = 4 << 20  # with less, the kernel can't start the program, and kills it with a signal
+        program = 4 << 20  # with less memory, the kernel can't start the program, and kills it with a signal
         limits = (*range(program, 8 << 20, 128 << 10), *range(engine_stack, engine_stack + (16 << 20), 1 << 20))
         codes = self.codes(resource.RLIMIT_AS, limits, {"input": "x"})
         self.assertEqual(codes[-1], "ok")
@@ -375,7 +375,7 @@ class SmallLimits(HelperTest):
 
 
 class Models(HelperTest):
-    """Checks that the front makes on the llama engine's model file. The fake engine takes its place."""
+    """Tests the front's checks of the llama engine's model file. The fake engine takes the place of the llama engine."""
 
     def llama(self, *args):
         folder = tempfile.TemporaryDirectory()

@@ -1,4 +1,5 @@
-"""Formats on their way to the engine, and its reports on the way back, with an engine that sends what the test specifies."""
+"""Tests formats on their way to the engine, and the engine's reports on the way back. The engine sends what the test
+specifies."""
 
 import json
 import tempfile
@@ -18,7 +19,7 @@ class Formats(HelperTest):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        # The prompt has members for the engine's messages; the answer's text is the job's format.
+        # The prompt has members for the engine's messages. The answer's text is the job's format.
         foreign_engine.write(folder.name, "formal", """
             initialize()
             load()
@@ -51,7 +52,7 @@ class Formats(HelperTest):
             ({"text": {"format": {"type": "text"}}}, {"response_format": {"type": "text"}}, None),
             ({"text": {"format": OBJECT}}, {"response_format": OBJECT}, OBJECT),
             (RESPONSES, CHAT, job),
-            (CHAT, CHAT, job),  # chat's parameter, in the Responses API too
+            (CHAT, CHAT, job),  # chat's parameter, sent to the Responses API too
             ({"response_format": RESPONSES["text"]["format"]}, CHAT, job),
             (GRAMMAR, GRAMMAR, grammar),
         ):

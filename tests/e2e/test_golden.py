@@ -1,7 +1,7 @@
 """
-The recorded exchanges of PROTOCOL.md and ENGINE.md, replayed: protocol/golden/*.jsonl, one message a line, {"to": ...} or
-{"from": ...}. What differs from run to run (ids, times, numbers of processes) is replaced by a fixed word on both sides.
-`test_golden.py --record` writes the files again; look at the difference before you keep it.
+Replays the recorded exchanges of PROTOCOL.md and ENGINE.md: protocol/golden/*.jsonl, one message a line, {"to": ...} or {"from":
+...}. Values that differ from run to run (ids, times, process ids) are replaced by a fixed word on both sides. `test_golden.py
+--record` writes the files again; look at the difference before you keep it.
 """
 
 import json
@@ -110,7 +110,7 @@ class Golden(HelperTest):
 
 
 class Document(HelperTest):
-    """The answer of capabilities.get in PROTOCOL.md is that of a helper with the model that the set-up downloads."""
+    """PROTOCOL.md shows the answer of capabilities.get by a helper with the model that the set-up downloads."""
 
     maxDiff = None
 

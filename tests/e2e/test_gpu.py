@@ -1,6 +1,6 @@
 """
-How the helper handles a GPU, with the fake engine, which has none: the variables that the engine gets, what it reports, and
-what follows when it dies. tests/gpu tests the real engine.
+Tests how the helper handles a GPU, with the fake engine, which has no GPU: the variables that the engine gets, what it reports,
+and what happens when it dies. tests/gpu tests the real engine.
 """
 
 import os
@@ -121,7 +121,8 @@ class GivenUp(GpuTest):
         self.assertEqual(sum(e["type"] == "response.created" for e in events), 1)
 
     def test_in_the_middle_of_an_answer(self):
-        """A stream ends there. An answer that is not streamed is made again, because the host has seen nothing of it."""
+        """A stream ends when the engine crashes. An answer that is not streamed is made again, because the host has seen nothing
+        of it."""
         helper = self.with_gpu()
         _, result = helper.collect(self.create(helper, script("a", CRASH, "b")))
         self.assertIn("signal 11", self.assert_error(result, "INTERNAL")["detail"])
@@ -130,7 +131,7 @@ class GivenUp(GpuTest):
         self.assertEqual(self.text(self.ask(self.with_gpu(), "a", CRASH, "b")), "ab")
 
     def test_several_at_once(self):
-        """One stream has text already, and fails; one has none yet, and is answered."""
+        """A stream that has text already fails. A stream without text is answered."""
         helper = self.with_gpu()
         begun = self.create(helper, script("text", {"hang": "soft"}))
         helper.event(begun, "response.output_text.delta")
@@ -171,7 +172,7 @@ class GivenUp(GpuTest):
         self.assertNotIn("any more", self.gpu(helper)["detail"])
 
     def test_a_crash_that_has_another_cause(self):
-        """The second crash, without a GPU, is an ordinary one."""
+        """The second crash, without a GPU, is an ordinary crash."""
         helper = self.with_gpu()
         error = self.assert_error(self.ask(helper, {"signal": "SEGV"}), "INTERNAL")
         self.assertIn("signal 11", error["detail"])

@@ -1,4 +1,4 @@
-"""Formats that are meant to do harm, through the whole helper and on the real model: each is refused in time, and does not
+"""Tests formats that are meant to do harm, through the whole helper and on the real model. Each is refused in time, and does not
 affect other requests.
 
 Skipped, with the reason, if llama's engine, llguidance or the model is missing.
@@ -59,7 +59,7 @@ HOSTILE = {
     "depth": by_schema(json.loads('{"type":"array","items":' * 40 + '{"type":"null"}' + "}" * 40)),
 }
 
-# These patterns make a backtracking matcher explode, but are easy for one with derivatives: they must work.
+# These patterns make a backtracking matcher explode, but are easy for a matcher with derivatives, so they must work.
 HARMLESS = {
     "^(a+)+$": lambda text: set(text) == {"a"},
     "^(a|aa)+$": lambda text: set(text) == {"a"},
@@ -79,7 +79,7 @@ class Hostile(HelperTest):
 
     @classmethod
     def create_now(cls, params):
-        """The result of a request, how long it took in s, and the slowest pong during that time in ms."""
+        """Returns the result of a request, how long it took in s, and the slowest pong during this time in ms."""
         start = time.monotonic()
         id = cls.shared.start("responses.create", {"input": "hi", "max_output_tokens": 20, **params})
         slowest = cls.shared.ping_ms()

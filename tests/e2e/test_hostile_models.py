@@ -1,5 +1,5 @@
-"""Damaged model files: cut, with flipped bits, malformed, shrinking. Each gives an error that names the file, within its
-limit, or a load that works. llama.cpp ends its process on some of them; the front reports that and continues."""
+"""Tests damaged model files: cut, with flipped bits, malformed, shrinking. Within the time limit, each file gives an error that
+names the file, or a load that works. llama.cpp ends its process on some of them; the front reports that and continues."""
 
 import glob
 import itertools
@@ -51,10 +51,10 @@ class Case(HelperTest):
         with open(path or self.path, "wb") as f:
             f.write(data)
 
-    # ---- one engine, as long as it refuses ----
+    # ---- one engine for all files, as long as it refuses them ----
 
     def try_load(self, name):
-        """What becomes of self.path. A process that died is shown to the front too."""
+        """Returns the outcome of self.path. If the engine dies, the front gets the same file."""
         if not self.engine:
             self.engine = contract.Engine(PROGRAM)
             self.engine.initialize()
@@ -133,7 +133,7 @@ class Case(HelperTest):
 # ---- malformed on purpose ----
 
 def changed_pairs():
-    """Each pair of the tiny model absent, twice, of another type, of other values."""
+    """Tests each pair of the tiny model: absent, twice, with another type, with other values."""
     values = {
         U32: [0, 1, 3, 0x7FFFFFFF, 0xFFFFFFFF],
         F32: [0.0, -1.0, float("nan"), float("inf")],
@@ -160,7 +160,7 @@ def changed_pairs():
 
 
 def changed_tensors():
-    """Each kind of wrong entry in a tensor's description."""
+    """Tests each kind of wrong entry in a tensor's description."""
     described, offset = [], 0
     for name, dims in gguf.tiny_tensors():
         described.append((name, dims, offset))
@@ -185,7 +185,7 @@ def changed_tensors():
 
 
 def shapes():
-    """Wrong counts and lengths."""
+    """Tests wrong counts and lengths."""
     key = string("a.b")
     for version in (0, 1, 2, 4, 0x03000000, 0xFFFFFFFF):
         yield f"version {version:#x}", tiny(version=version)
@@ -242,7 +242,7 @@ class Malformed(Case):
 
 
 class RealModel(Case):
-    """The real file, cut, and with bits flipped."""
+    """Tests the real file, cut, and with bits flipped."""
 
     def setUp(self):
         super().setUp()
@@ -277,7 +277,7 @@ class RealModel(Case):
         print(f"{self.id().split('.')[-1]}: {self.counts}", file=sys.stderr)
 
 
-# ---- what only the front can answer ----
+# ---- cases that need the front ----
 
 class Templates(Case):
     """A chat template is a program. It runs in the engine, within the job's limits."""

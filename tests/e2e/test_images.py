@@ -1,4 +1,4 @@
-"""Images from the host to the engine: which requests get there, with what, and what comes back.
+"""Tests images from the host to the engine: which requests reach the engine, what they contain, and what comes back.
 
 The fake engine reports the first bytes and the length of each image; it does not open the file of --mmproj.
 """
@@ -89,7 +89,7 @@ class Seen(Case):
 
 class Refused(Case):
     def test_a_model_that_sees_none(self):
-        """It is refused at once, without an engine, and with the same name as when no model supported images."""
+        """The image is refused at once, without an engine. The error has the name that it had when no model supported images."""
         helper = self.helper()
         for method, body, param in (
             ("responses.create", {"input": [turn(), turn(IMAGE)]}, "input[1].content[1].type"),
@@ -233,7 +233,8 @@ class Found(Case):
         self.assertIn("--mmproj", capabilities["detail"])
 
     def test_it_is_loaded_for_the_first_image(self):
-        """A text does not load it, because it costs memory. The engine that was started with it also answers texts."""
+        """A text does not load the projector, because the projector costs memory. The engine that was started with the projector
+        also answers texts."""
         helper = self.finding()
         engines = []
         for images in ((), (), (IMAGE,), (), (IMAGE,)):
@@ -244,7 +245,7 @@ class Found(Case):
         self.assertEqual(len(set(engines)), 2)
 
     def test_who_waits_for_the_projector_holds_up_no_other_model(self):
-        """The engine without the projector answers a request, so the image waits. There is a place for another model."""
+        """The engine without the projector is answering a request, so the image waits. There is a place for another model."""
         with open(os.path.join(self.folder, "other.gguf"), "wb") as file:
             file.write(b"GGUF")
         helper = self.finding()
@@ -307,7 +308,7 @@ class Found(Case):
         self.assertEqual(self.text(self.ask(helper)), "text")
 
     def test_text_that_waits_for_the_same_model(self):
-        """It does not fail because of the projector, which only the other request needs."""
+        """The text's request does not fail because of the projector, which only the other request needs."""
         helper = self.finding(self.BROKEN % ("time.sleep(0.3); " + self.REFUSE))
         image = helper.start("responses.create", {"input": [turn(IMAGE)]})
         text = helper.start("responses.create", {"input": [turn()]})

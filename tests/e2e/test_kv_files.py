@@ -1,5 +1,5 @@
-"""The files in which an engine keeps what it has computed (ENGINE.md, Saved state): the front's part, with the fake engine,
-whose FM_ENGINE_FAKE_SAVE sets what it does with them."""
+"""Tests the files in which an engine keeps what it has computed (ENGINE.md, Saved state): the front's part, with the fake engine.
+FM_ENGINE_FAKE_SAVE sets what the fake engine does with the files."""
 
 import contextlib
 import os
@@ -32,7 +32,7 @@ class KvFiles(HelperTest):
         return self.helper(*args, env=env, **more)
 
     def found(self, helper):
-        """The text that the engine has found from the one before it."""
+        """Returns the text that the engine has found from the previous engine."""
         events, result = helper.collect(self.create(helper, script({"parameter": "saved"})))
         self.assertTrue(result["ok"], result)
         return result["response"]["output"][0]["content"][0]["text"]
@@ -75,7 +75,7 @@ class Saves(KvFiles):
         self.assertEqual(self.found(helper), "first")
 
     def test_modes(self):
-        """They do not depend on the umask, and hold even if the folder was readable for others."""
+        """The permissions do not depend on the umask, and are right even if the folder was readable for others."""
         before = os.umask(0)
         self.addCleanup(os.umask, before)
         self.run_once("text:x")
@@ -115,7 +115,7 @@ class Saves(KvFiles):
             self.assertEqual(flags, {"3": os.O_RDONLY, "4": os.O_WRONLY})
 
     def test_a_second_helper(self):
-        """Both read the same file; the last one to end leaves its own."""
+        """Both engines read the same file. The engine that ends last leaves its own file."""
         self.run_once("text:old")
         one, two = self.start("text:one"), self.start("text:two")
         self.assertEqual([self.found(one), self.found(two)], ["old", "old"])
@@ -196,7 +196,7 @@ class Unusable(KvFiles):
         self.assertEqual(self.files(), [])
 
     def test_an_engine_that_dies_of_it(self):
-        """The file is removed: else the next engines would die too."""
+        """The file is removed, because otherwise the next engines would die too."""
         self.run_once("text:x")
         helper = self.start(env={"FM_ENGINE_FAKE_LOAD": "crash"})
         self.assert_error(helper.collect(self.create(helper, script("y")))[1], "UNAVAILABLE")
@@ -228,7 +228,7 @@ class Torn(KvFiles):
                 self.assert_old()
 
     def test_an_engine_that_hangs_while_it_saves(self):
-        """It is killed in time, and what it wrote is dropped: both when the helper ends, and when the engine is idle."""
+        """The engine is killed in time, and what it wrote is dropped, both when the helper ends and when the engine is idle."""
         helper = self.start("hang:new")
         self.found(helper)
         before = time.monotonic()
@@ -245,7 +245,7 @@ class Torn(KvFiles):
         self.assert_old()
 
     def test_an_engine_that_is_stopped(self):
-        """The engine does not even end when asked; a request that comes meanwhile goes to a new engine."""
+        """The engine does not even end when it is told to. A request that comes meanwhile goes to a new engine."""
         helper = self.start("text:new", "--idle-unload-ms", "300")
         self.found(helper)
         engine = helper.engine_pid()
@@ -265,7 +265,7 @@ class Torn(KvFiles):
         self.assert_old()
 
     def test_a_helper_that_dies(self):
-        """Its leftover file is removed once it is old enough; the file of a running helper stays."""
+        """The file that a dead helper left is removed once it is old enough. The file of a running helper stays."""
         living, dead = self.start("text:living"), self.start("hang:dead")
         for helper in (living, dead):
             self.found(helper)
@@ -312,7 +312,8 @@ class Bounds(KvFiles):
         self.assertEqual(os.path.getsize(self.only_file()), 2 << 20)
 
     def test_an_engine_can_t_write_more(self):
-        """The system refuses it, whatever the engine does, so the disk does not fill up while it lives."""
+        """The system refuses a file that is too large, whatever the engine does, so the disk does not fill up while the engine
+        lives."""
         helper = self.start("beyond", "--kv-cache-bytes", str(4 << 20), "--idle-unload-ms", "50")
         self.found(helper)
         engine = helper.engine_pid()
@@ -325,7 +326,7 @@ class Bounds(KvFiles):
         self.assertEqual(os.path.getsize(self.only_file()), 2 << 20)
 
     def test_what_was_not_used_goes_first(self):
-        """Only as many others are removed as necessary, and only such files."""
+        """Only as many other files are removed as necessary, and only files with saved state."""
         os.makedirs(self.folder, 0o700)
         names = [f"{number:016x}.kv" for number in range(4)] + ["mine.kv", "0123456789abcdef.txt"]
         for age, name in enumerate(names):
@@ -347,7 +348,7 @@ class Bounds(KvFiles):
             self.assertEqual(sum(os.path.getsize(os.path.join(self.folder, name)) for name in self.files()), left)
 
     def test_a_name_that_is_taken(self):
-        """A folder has that name: nothing is kept, and the log says so."""
+        """A folder has the file's name: nothing is kept, and the log says so."""
         self.run_once("text:x")
         path = self.only_file()
         os.unlink(path)

@@ -22,7 +22,7 @@ STATES = {
 
 class Ends(HelperTest):
     def in_state(self, name):
-        """A helper in the state, its engine's pid (or None), and the call that brought it there (or None)."""
+        """Returns a helper in the state, its engine's pid (or None), and the call that led to the state (or None)."""
         state = STATES[name]
         if state is None:
             helper = self.helper()
@@ -146,7 +146,7 @@ class Idle(HelperTest):
         self.assertNotEqual(*engines)
 
     def test_a_job_keeps_it(self):
-        """Also a job that takes several times as long."""
+        """A job that takes several times as long as the idle time is not ended either."""
         helper = self.helper("--idle-unload-ms", "100")
         self.ask(helper, "a", {"sleep_ms": 500}, "b")
 
@@ -159,7 +159,7 @@ class Idle(HelperTest):
         wait_until(lambda: self.engine_state(helper) == "idle", "the engine's end")
 
     def test_a_request_says_how_long(self):
-        """fm.keep_alive_ms of the last request: 0 ends the engine after the answer, -1 never."""
+        """fm.keep_alive_ms of the last request counts: 0 ends the engine after the answer, -1 never."""
         helper = self.helper("--idle-unload-ms", "50")
         for body in ({"keep_alive_ms": -1}, {"keep_alive_ms": 86400000}):
             self.ask(helper, "x", fm=body)
@@ -183,7 +183,8 @@ class Idle(HelperTest):
             self.assert_error(result, "INVALID_REQUEST", "fm.keep_alive_ms")
 
     def test_who_is_kept_and_who_waits(self):
-        """If a request comes while the engine answers one with 0, it is answered, and its own setting counts."""
+        """A request that comes while the engine answers a request with 0 is answered, and the setting of the later request
+        counts."""
         helper = self.helper()
         first = self.create(helper, script("x", {"sleep_ms": 300}, "y"), fm={"keep_alive_ms": 0})
         helper.event(first, "response.output_text.delta", keep=True)
@@ -219,7 +220,7 @@ class ParentDeath(HelperTest):
     """)
 
     def assert_end_soon(self, *pids):
-        """For processes that are not children of this one."""
+        """Waits for processes that are not children of this process."""
         before = time.monotonic()
         wait_until(lambda: not any(map(alive, pids)), "the end of the processes")
         self.assert_soon(time.monotonic() - before, 2 * SLOW)
@@ -276,7 +277,7 @@ class NothingLeft(HelperTest):
             helper.call("responses.create", {"input": "x"})
 
         def rest():
-            """With an engine there are two more threads: one that reads from it, one that writes to it."""
+            """With an engine there are two more threads: one reads from the engine, one writes to it."""
             wait_until(lambda: self.counts(helper.pid)[1:] == (idle + 2, 1), what="the watchdogs' end")
             return self.counts(helper.pid)
 
@@ -287,7 +288,7 @@ class NothingLeft(HelperTest):
         self.assertEqual(rest(), before)
 
     def test_no_socket(self):
-        """No port, and no other socket: helper and engine only have pipes, also while they work."""
+        """Helper and engine have no port and no other socket, only pipes, also while they work."""
         helper = self.helper()
         helper.collect(self.create(helper, "fine"))
         for pid in (helper.pid, helper.engine_pid()):

@@ -1,4 +1,4 @@
-"""The watchdog: each of the four limits fires, is named in the error, and ends the work in the engine."""
+"""Tests the watchdog: each of the four limits fires, is named in the error, and ends the work in the engine."""
 
 import os
 import signal
@@ -88,7 +88,7 @@ class Limits(LimitsTest):
             self.assert_error(helper.collect(call)[1], "CANCELLED")
 
     def test_one_that_runs_alone_waits_and_is_waited_for(self):
-        """Its time in the queue counts as usual, and so does that of the requests that wait for it."""
+        """Its time in the queue counts as usual, and so does the time of the requests that wait for it."""
         helper = self.warm()
         first = self.create(helper, script("x", {"hang": "soft"}))
         helper.event(first, "response.output_text.delta")
@@ -108,7 +108,7 @@ class Limits(LimitsTest):
         self.assertTrue(helper.call("responses.create", {"input": "x"})["ok"])
 
     def test_none_overtakes_one_that_runs_alone(self):
-        """Requests that come later do not overtake it: otherwise they could keep the engine busy for ever."""
+        """Requests that come later do not overtake the waiting request: otherwise they could keep the engine busy for ever."""
         helper = self.warm()
         first = self.create(helper, script("x", {"hang": "soft"}))
         helper.event(first, "response.output_text.delta")
@@ -134,7 +134,7 @@ class Defaults(LimitsTest):
 
     RATE = 50  # seconds of the helper's clock for each true second
     DAY_MS = 86400000
-    MINUTES = 160  # seconds of the helper's clock: longer than the limits of 120, shorter than that of 600
+    MINUTES = 160  # seconds of the helper's clock: longer than the limits of 120, shorter than the limit of 600
 
     def setUp(self):
         super().setUp()
@@ -155,7 +155,7 @@ class Defaults(LimitsTest):
         return helper
 
     def long_prefill(self):
-        """A prefill of minutes, with progress all the time."""
+        """Tests a prefill of minutes, with progress all the time."""
         return script(*[{"prefill_ms": 100}] * (self.MINUTES * 10 // self.rate), "read")
 
     def assert_read(self, helper, call):
@@ -202,7 +202,7 @@ class Defaults(LimitsTest):
 
 
 class Grace(HelperTest):
-    """An engine that does not stop when asked is ended: its jobs fail, and the waiting requests are served."""
+    """An engine that does not stop when it is told to is ended: its jobs fail, and the waiting requests are served."""
 
     def test_hard_hang(self):
         helper = self.helper()
@@ -227,7 +227,8 @@ class Grace(HelperTest):
         self.assertFalse(wire.alive(engine))
 
     def test_one_that_waits_outlives_the_engine(self):
-        """All its slots have jobs that hang; one is cancelled, so the engine is ended. Waiting requests are served."""
+        """All slots of the engine have jobs that hang. One job is cancelled, so the engine is ended, and the waiting requests are
+        served."""
         helper = self.helper()
         hung = [self.create(helper, script({"hang": "hard"})) for _ in range(8)]
         for call in hung:
@@ -265,7 +266,7 @@ class StoppedTime(HelperTest):
 
 
 class HardHangs(HelperTest):
-    """An engine that does not stop even when asked: the host gets its answer within the limit and one second."""
+    """If an engine does not stop when it is told to, the host gets its answer within the limit and one second."""
 
     LIMIT_MS = 200
 
@@ -355,7 +356,7 @@ class WallClock(HelperTest):
                 first = helper.call("responses.create", {"input": "the engine is there"})["response"]["created_at"]
                 there = self.set_and_limit(helper, day)
                 back = self.set_and_limit(helper, 0)
-                for created, shift in ((there, day), (back, 0)):  # else the clock was never set
+                for created, shift in ((there, day), (back, 0)):  # if this fails, the clock was never set
                     self.assertAlmostEqual(created - first, shift, delta=60 * SLOW)
 
 

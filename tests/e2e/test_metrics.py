@@ -1,4 +1,4 @@
-"""What the helper reports about its work: fm.timings of an answer, and metrics.get. With the fake engine."""
+"""Tests what the helper reports about its work, with the fake engine: fm.timings of an answer, and metrics.get."""
 
 import tempfile
 
@@ -42,7 +42,7 @@ class Timings(HelperTest):
         self.assert_error(result, "INVALID_REQUEST", "fm.timings", "invalid_type")
 
     def test_the_queue(self):
-        """It includes the time of the requests before it, and of the start."""
+        """The waiting time includes the time of the earlier requests, and of the engine's start."""
         helper = self.helper()
         first = self.create(helper, script("x", {"sleep_ms": 100}))
         second = self.create(helper, "x", fm={"repeatable": True, **ASKED})
@@ -52,7 +52,7 @@ class Timings(HelperTest):
         self.assertLess(timings["prefill_ms"] + timings["decode_ms"], 90)
 
     def test_streams(self):
-        """Only the last event has them."""
+        """Only the last event has timings."""
         helper = self.helper()
         events, result = helper.collect(self.create(helper, self.SLOW_ANSWER, fm=ASKED))
         self.assert_timings(events[-1]["response"]["fm"]["timings"])
@@ -94,7 +94,7 @@ class Timings(HelperTest):
         helper.event(call, "response.output_text.delta")
         helper.send("$/cancelRequest", {"id": call})
         self.assertEqual(set(helper.collect(call)[1]["response"]["fm"]["timings"]), TOLD)
-        limit = {"timeout_ms": int(500 * SLOW)}  # by then it certainly hangs
+        limit = {"timeout_ms": int(500 * SLOW)}  # after this time the engine certainly hangs
         result = helper.call("responses.create", {"input": script("x", {"hang": "hard"}), "fm": {**limit, **ASKED}})
         timings = result["response"]["fm"]["timings"]
         self.assertEqual((timings["prefill_ms"], timings["decode_ms"]), (None, None), "the engine was killed")
@@ -121,7 +121,7 @@ class Metrics(HelperTest):
     OUTCOMES = ("completed", "incomplete", "failed", "timed_out", "cancelled", "refused", "queued", "running")
 
     def requests(self, helper, **want):
-        """Compares the counts of requests; those that are not in `want` must be 0."""
+        """Compares the counts of requests; counts that are not in `want` must be 0."""
         metrics = helper.call("metrics.get")
         counts = metrics["requests"]
         self.assertEqual(counts, {**dict.fromkeys(self.OUTCOMES, 0), **want, "received": sum(want.values())})

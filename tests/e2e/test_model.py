@@ -1,4 +1,4 @@
-"""The real model, through the whole helper. Skipped, with the reason, if llama's engine or the model is missing."""
+"""Tests the real model, through the whole helper. Skipped, with the reason, if llama's engine or the model is missing."""
 
 import glob
 import os
@@ -26,7 +26,7 @@ def cpu_ticks(pid):
 
 
 class ModelTest(HelperTest):
-    REPEATABLE = "1"  # because texts are compared
+    REPEATABLE = "1"  # repeatable, because texts are compared
 
     @classmethod
     def setUpClass(cls):
@@ -68,7 +68,8 @@ class Answers(ModelTest):
         self.assertEqual(texts(n=1, seed=9), first[2:], "the third one's seed")
 
     def test_a_summary(self):
-        """A summary replaces its conversation, and its text is read as that; an incomplete one is not accepted."""
+        """A summary replaces its conversation, and its text is read as the conversation. An incomplete summary is not
+        accepted."""
         turns = [{"role": "user", "content": "My name is Ada and I live in Linz. Which lake is near?"},
                  {"role": "assistant", "content": "The Traunsee is a good lake near Linz."}]
         model = self.shared.call("models.list")["data"][0]["id"]
@@ -84,8 +85,8 @@ class Answers(ModelTest):
         self.assertNotIn("output", result)
 
     def test_a_summary_that_repeats_itself(self):
-        """The model repeats itself without end in summaries of these conversations: a second try follows, and at worst a text
-        that is cut."""
+        """In summaries of these conversations the model repeats itself without end. A second try follows, and at worst the text
+        is cut."""
         count = "List the numbers from one to thirty in words."
         numbers = "one, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve, thirteen, fourteen, fifteen"
         loop = 'for (int i = 1; i <= 10; i++) printf("%d\\n", i);'
@@ -145,7 +146,7 @@ class Answers(ModelTest):
 
 
 class Fast(ModelTest):
-    """The engine with its default: nothing is computed twice, and several answers are made at the same time."""
+    """Tests the engine with its default: nothing is computed twice, and several answers are made at the same time."""
 
     REPEATABLE = ""
 
@@ -171,7 +172,7 @@ class Fast(ModelTest):
         self.assertEqual(usage["input_tokens_details"]["cached_tokens"], usage["input_tokens"] - 1)
 
     def test_weights_move_into_huge_pages(self):
-        """When the engine is idle, they leave the file's pages, and answers stay the same."""
+        """When the engine is idle, the weights move from the file's pages to huge pages, and answers stay the same."""
         try:
             with open("/sys/kernel/mm/transparent_hugepage/enabled") as setting:
                 if "[never]" in setting.read():
@@ -183,7 +184,7 @@ class Fast(ModelTest):
         pid = helper.engine_pid()
 
         def in_file():
-            """Bytes that the engine has read in the file, and that are still in the file's pages."""
+            """Returns how many bytes of the file the engine still has in memory, as pages of the file."""
             with open(f"/proc/{pid}/smaps") as smaps:
                 parts = re.findall(r"\.gguf\n(?:\w+:.*\n)*?Rss: +(\d+) kB", smaps.read())
             return sum(map(int, parts)) * 1024
@@ -198,7 +199,7 @@ class Fast(ModelTest):
         return helper.collect(call, timeout=120 * SLOW)[1]["response"]["output"][0]["content"]
 
     def test_requests_side_by_side(self):
-        """A short answer does not wait for a long one; requests beyond the number of slots do."""
+        """A short answer does not wait for a long one. Requests beyond the number of slots wait."""
         long = self.create(self.shared, STORY, max_output_tokens=120, ignore_eos=True)
         short = self.create(self.shared, "Say hello.", max_output_tokens=4)
         more = [self.create(self.shared, f"Say the number {i}.", max_output_tokens=8) for i in range(6)]
@@ -241,7 +242,7 @@ class InputTokens(ModelTest):
                 counted = self.shared.call("responses.input_tokens", body, timeout=120 * SLOW)
                 created = self.shared.call("responses.create", {**body, "max_output_tokens": 1}, timeout=120 * SLOW)
                 if not counted["ok"]:
-                    counted.pop("error"), created.pop("error")  # the engine has no llguidance, and reports that to both
+                    counted.pop("error"), created.pop("error")  # the engine has no llguidance, and reports this to both
                     self.assertEqual(counted, created)
                     continue
                 self.assertEqual(counted["input_tokens"], created["response"]["usage"]["input_tokens"])
@@ -309,7 +310,7 @@ class Budget(HelperTest):
         return helper.call("models.load", {"model": "default"}, timeout=120 * SLOW)
 
     def test_what_would_be_enough_is(self):
-        """Also if the front only knows the model's file."""
+        """This also holds if the front only knows the model's file."""
         error = self.assert_error(self.load("32M"), "UNAVAILABLE")
         enough = re.search(r"(\d+M) would be enough", error["detail"]).group(1)
         result = self.load(enough)

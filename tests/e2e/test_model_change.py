@@ -1,5 +1,5 @@
-"""Two models and one engine at a time (--max-engines 1): which requests wait, which engine ends, and what the other requests
-get.
+"""Tests two models with one engine at a time (--max-engines 1): which requests wait, which engine ends, and what the other
+requests get.
 
 Only the engine "llama" has a models folder, so the fake engine takes its place.
 """
@@ -72,7 +72,7 @@ class ModelChange(test_engines.Engines):
         helper = self.two_models(FM_ENGINE_FAKE_LOAD=f"hang:{FIRST}")
         hung = [self.ask(helper, FIRST, "x", timeout_ms=200)]
         waiting = self.ask(helper, SECOND, "x")
-        hung.append(self.ask(helper, FIRST, "x", timeout_ms=1200))  # it came later, but needs the same load
+        hung.append(self.ask(helper, FIRST, "x", timeout_ms=1200))  # this request came later, but needs the same load
         self.assert_error(helper.collect(hung[0])[1], "TIMEOUT")
         self.assertEqual(helper.call("capabilities.get")["engine"]["state"], "starting")
         engine = helper.engine_pid()

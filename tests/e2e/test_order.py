@@ -1,5 +1,6 @@
-"""Several engines in an order: which one a request goes to, when it moves on, what the host gets to know about each, and which
-variables each engine gets. The engines are copies of the fake one, each with separate variables (fake.c)."""
+"""Tests several engines in an order: which engine a request goes to, when it moves on to the next one, what the host learns about
+each engine, and which variables each engine gets. The engines are copies of the fake engine, each with separate variables
+(fake.c)."""
 
 import json
 import os
@@ -32,7 +33,7 @@ class OrderTest(HelperTest):
         return env
 
     def order(self, *engines, args=(), names=None, **more):
-        """A helper with these engines, each (name, variables), in their order."""
+        """Returns a helper with these engines, each as (name, variables), in their order."""
         env = {}
         for name, variables in engines:
             env.update(self.engine(name, **variables))
@@ -49,7 +50,7 @@ class OrderTest(HelperTest):
         return result["response"]["fm"]["engine"]
 
     def known(self, helper):
-        """The order, once it is known of all engines whether they are available."""
+        """Returns the order, as soon as the helper knows which engines are available."""
         deadline = time.monotonic() + wire.WAIT
         while True:
             capabilities = helper.call("capabilities.get")
@@ -114,7 +115,7 @@ class Routes(OrderTest):
         image = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}
         content = [{"type": "input_text", "text": "what"}, image]
         result = self.ask(helper, [{"role": "user", "content": content}])
-        self.assert_error(result, "INVALID_REQUEST")  # beta was asked, and its model does not see images either
+        self.assert_error(result, "INVALID_REQUEST")  # beta got the request, and its model does not see images either
         self.assertIn("does not see images", result["error"]["detail"])
 
     def test_a_conversation_has_one_session(self):
@@ -150,7 +151,7 @@ class Moves(OrderTest):
         steps = script({"error": {"code": "UNAVAILABLE", "detail": "gone"}})
         call = self.create(helper, steps)
         events, result = helper.collect(call)
-        self.assert_error(result, "UNAVAILABLE")  # from beta, which runs the same script
+        self.assert_error(result, "UNAVAILABLE")  # the answer is from beta, which runs the same script
         self.assertEqual([e["type"] for e in events][:2], ["response.created", "response.in_progress"])
         check_stream(self, events, result)
 
@@ -275,7 +276,8 @@ class AnotherTry(OrderTest):
         self.assertEqual([entry["index"] for entry in vectors], [0, 1])
 
     def test_the_next_engine_gets_all_choices(self):
-        """All choices of one answer come from one model: if one choice is lost, the first engine's others are dropped too."""
+        """All choices of one answer come from one model. If one choice is lost, the other choices of the first engine are dropped
+        too."""
         helper = self.order(("alpha", {"JOBS": "second:OVERLOADED", "ANSWER": "endless"}), ("beta", {}))
         completion = self.chat(helper, "a b", n=2, logprobs=True, max_tokens=9)
         self.assertEqual([choice["message"]["content"] for choice in completion["choices"]], ["a b"] * 2)
@@ -289,7 +291,7 @@ class AnotherTry(OrderTest):
         self.assertEqual(check_stream(self, events, result)["output"][0]["content"][0]["text"], "a b")
 
     def test_a_response_that_somebody_follows(self):
-        """The response had no reader when it began. A reader that has got a part does not get another beginning."""
+        """The response had no reader when it began. A reader that has got a part of a response does not get another beginning."""
         go = os.path.join(self.folder, "go")
         os.mkfifo(go)
         foreign_engine.describe(self.folder, "alpha", "own", ["restarts"])
@@ -399,7 +401,8 @@ class Availability(OrderTest):
         told = self.known(helper)
         self.assertEqual([e["name"] for e in told["order"]], ["apple", "llama", "remote"])
         self.assertEqual(told["order"][2]["reason_code"], "HELPER_UNHEALTHY")  # the program is missing
-        # No engine is available: the code is that of the first one that can be fixed, and the detail has all of them.
+        # If no engine is available, the code comes from the first engine that can be fixed, and the detail has the errors of all
+        # engines.
         self.assertEqual(told["reason_code"], "HELPER_UNHEALTHY")
         for engine in told["order"]:
             self.assertIn(f"{engine['name']}: {engine['detail'][:40]}", told["detail"])
@@ -469,7 +472,7 @@ class Configuration(OrderTest):
                     self.assertNotIn(self.KEY.encode(), proc.read(), f"{pid} {file}")
 
     def test_names_that_others_read_are_refused(self):
-        """With them, the engine would be another program before it begins, or one of our programs would get the key."""
+        """With such names, another program would run in place of the engine, or one of our programs would get the key."""
         for name in ("LD_PRELOAD", "PATH", "HOME", "GLIBC_TUNABLES", "MALLOC_TRACE", "FM_ENGINE_KEY", "FM_PROXY_STORE", "LC_ALL"):
             with self.subTest(name):
                 self.setUp()
@@ -633,8 +636,8 @@ class Answers(OrderTest):
 
 
 class Aborts(OrderTest):
-    LIMIT = {"timeout_ms": 500}  # the hang has begun by then, while a cancel could come before it
-    # It sends text for the second of two jobs all the time, and stops the first one when the file GATE is there.
+    LIMIT = {"timeout_ms": 500}  # then the hang has begun; a cancel could come before the hang
+    # The engine sends text for the second of two jobs all the time. It stops the first job when the file GATE exists.
     STUBBORN = """
         initialize()
         send(id=read()["id"], result={"ok": True, "context_length": 1000, "slots": 2})
@@ -654,7 +657,8 @@ class Aborts(OrderTest):
         """
 
     def stubborn(self):
-        """The helper, the path of the gate, and the request that continues. The other request does not stop as it should."""
+        """Returns the helper, the path of the gate, and the request that continues. The other request does not stop as it
+        should."""
         gate = os.path.join(self.folder, "gate")
         foreign_engine.write(self.folder, "alpha", self.STUBBORN.replace("GATE", repr(gate)))
         helper = self.helper("--engine-dir", self.folder, engine="alpha")

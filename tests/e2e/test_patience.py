@@ -1,4 +1,5 @@
-"""Verifies what the other tests rely on: a late test is run again from its setUp, five times at most; other failures are not."""
+"""Verifies what the other tests rely on: a late test is run again from its setUp, five times at most. After other failures, a
+test is not run again."""
 
 import io
 import unittest

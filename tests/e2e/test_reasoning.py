@@ -1,4 +1,5 @@
-"""Reasoning from an engine to the host, over both APIs; sending it back as input; and engines that send it too late."""
+"""Tests reasoning from an engine to the host, over both APIs, reasoning that is sent back as input, and engines that send
+reasoning too late."""
 
 import json
 import tempfile

@@ -1,5 +1,5 @@
-"""A key of the remote engine is only in the header that carries it. It is not in the store on the disk, in a log, in an
-environment, in a command line, in an error text, or in a core file of the helper or of its engine."""
+"""Tests that a key of the remote engine is only in the header that carries it. The key is not in the store on the disk, in a log,
+in an environment, in a command line, in an error text, or in a core file of the helper or of its engine."""
 
 import glob
 import json
@@ -26,7 +26,7 @@ def unlimited_cores():
 
 
 def core_names():
-    """The pattern for the names of core files if they are written into the folder of the process, else None."""
+    """Returns the pattern for the names of core files if they are written into the folder of the process, else None."""
     try:
         with open(CORES) as file:
             pattern = file.read().strip()
@@ -81,7 +81,7 @@ class Keys(HelperTest):
                            stderr=self.errors, cwd=self.folder, preexec_fn=unlimited_cores)
 
     def texts(self, helper):
-        """What the host gets from each call: a stored answer, a refusal, and the availability."""
+        """Returns what the host gets from each call: a stored answer, a refusal, and the availability."""
         self.refuses = False
         told = [helper.call("responses.create", {"input": "hi", "store": True})]
         self.assertTrue(told[0]["ok"], told[0])
@@ -134,7 +134,7 @@ class Keys(HelperTest):
         return [name for name in glob.glob(os.path.join(self.folder, core_names())) if os.path.getsize(name)]
 
     def need_cores(self):
-        """Checks that a program that aborts leaves a core file with its environment: else these tests could not fail."""
+        """Checks that a program that aborts leaves a core file with its environment: otherwise these tests could not fail."""
         if not core_names():
             self.skipTest("core files go elsewhere on this system")
         control = subprocess.Popen(["/bin/sleep", "1000"], env={"CANARY": KEY}, cwd=self.folder, preexec_fn=unlimited_cores)
@@ -161,7 +161,7 @@ class Keys(HelperTest):
                 self.assertEqual(self.cores(), [])
 
     def test_a_core_file_of_the_helper(self):
-        """It may write a core file or not; the key is not in it."""
+        """The engine may write a core file or not. The key is not in the core file."""
         self.need_cores()
         for how in ("variable", "file", "all"):
             with self.subTest(how):

@@ -1,4 +1,4 @@
-"""Creating, streaming and cancelling, with the fake engine."""
+"""Tests creating, streaming and cancelling, with the fake engine."""
 
 import json
 import subprocess
@@ -162,7 +162,7 @@ class Ignored(HelperTest):
         self.assertEqual(result["fm"], {"ignored": ["top_q"]})
 
     def test_what_another_call_has_is_refused(self):
-        """Ignoring it would change the answer: it may be a limit of tokens."""
+        """Ignoring such a member would change the answer: it may be a limit of tokens."""
         helper = self.helper()
         for method, body, param in (
                 ("responses.create", {"input": "x", "max_tokens": 5}, "max_tokens"),
@@ -201,7 +201,8 @@ class Ignored(HelperTest):
             self.assertEqual(helper.call(method, {"id": made["id"], "x": 1})["fm"], {"ignored": ["x"]}, method)
 
     def test_chat_is_not_stored(self):
-        """OpenAI's server keeps such a completion; here it is answered, and the answer says that it is not kept."""
+        """OpenAI's server keeps such a completion. The helper answers the request, and the answer says that the completion is not
+        kept."""
         helper = self.helper("--log-level", "warn", stderr=subprocess.PIPE)
         body = {"messages": [{"role": "user", "content": "x"}]}
         self.assertNotIn("fm", helper.call("chat.completions.create", {**body, "store": False})["completion"])
@@ -258,7 +259,7 @@ class Ignored(HelperTest):
         self.assertEqual((result["response"]["status"], result["response"]["usage"]["output_tokens"]), ("incomplete", 5))
 
     def test_extras_of_an_engine_without(self):
-        """An engine that does not name parameters gets none; one that names some gets those."""
+        """An engine that names no parameters gets none. An engine that names some gets these parameters."""
         for named, has in (({}, []), ({"parameters": ["min_p", "sing", 7]}, ["min_p"]), ({"parameters": "min_p"}, [])):
             with tempfile.TemporaryDirectory() as folder:
                 foreign_engine.write(folder, "foreign", f"""
@@ -595,7 +596,7 @@ class Truncation(HelperTest):
         self.assertIn("5000", self.assert_error(result, "CONTEXT_OVERFLOW")["detail"])
 
 class Choices(HelperTest):
-    """chat's `n`: several jobs, one after the other, in the engine; one answer for the host."""
+    """Tests chat's `n`: the engine gets several jobs, one after the other, and the host gets one answer."""
 
     def body(self, text, n, **params):
         return {"messages": [{"role": "user", "content": text}], "n": n, **params}
@@ -610,7 +611,7 @@ class Choices(HelperTest):
         self.assertEqual((usage["prompt_tokens"], usage["completion_tokens"], usage["total_tokens"]), (2, 6, 8))
 
     def take(self, chunks, n):
-        """Takes the texts of a stream's choices, each with its first and its last chunk."""
+        """Returns the texts of a stream's choices, each with its first and its last chunk."""
         texts, begun, ended = [""] * n, [0] * n, [None] * n
         for choice in (chunk["choices"][0] for chunk in chunks if chunk["choices"]):
             index, delta = choice["index"], choice["delta"]
@@ -698,7 +699,7 @@ class Choices(HelperTest):
 
 
 class ResultsOfStreams(HelperTest):
-    """The last event has the response, so the result of the call does not repeat it."""
+    """The last event has the response, so the result of the call does not repeat the response."""
 
     def raw(self, helper, call):
         while "method" in (message := helper.receive()):
@@ -747,7 +748,7 @@ class ResultsOfStreams(HelperTest):
 
 class Cancel(HelperTest):
     def running(self, helper, *steps):
-        """A call that has produced "begun" and continues; returns (call, response id)."""
+        """Starts a call that has produced "begun" and continues; returns (call, response id)."""
         call = self.create(helper, script("begun", *(steps or ({"hang": "soft"},))))
         id = helper.event(call, "response.created")["response"]["id"]
         helper.event(call, "response.output_text.delta")

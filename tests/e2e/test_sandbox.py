@@ -1,9 +1,9 @@
 """
-What an engine can't do, tried inside the engine (the fake engine's step "try"), and what it must be able to do.
+Tests what an engine can't do, tried inside the engine (the fake engine's step "try"), and what it must be able to do.
 
-Two layers deny most things, so each is tested without the other: a host can remove a layer with a seccomp filter, under which
-the kernel seems to have no Landlock, no seccomp, or no close_range. Without both, everything must succeed; this proves that
-the attempts are real.
+Two layers deny most things, so each layer is tested without the other. To remove a layer, the test uses a seccomp filter under
+which the kernel seems to have no Landlock, no seccomp, or no close_range. Without both layers, everything must succeed: this
+proves that the attempts are real.
 """
 
 import ctypes
@@ -145,7 +145,7 @@ class SandboxTest(HelperTest):
 
 
 class InForce(SandboxTest):
-    """As users have it: every layer that the kernel supports."""
+    """Tests the normal case: every layer that the kernel supports."""
 
     def test_report(self):
         helper = self.engine()
@@ -220,7 +220,7 @@ class InForce(SandboxTest):
 
 
 class Seccomp(SandboxTest):
-    """On a kernel without Landlock."""
+    """Tests a kernel without Landlock."""
 
     def test_denied(self):
         path = self.files()
@@ -253,7 +253,7 @@ class Seccomp(SandboxTest):
         self.assert_outcomes(helper, {attempt: "ENOSYS" for attempt in calls(NOT_THERE).values()})
 
     def test_calls_of_newer_kernels(self):
-        helper = self.engine(NO_LANDLOCK, *((number, None, EINVAL) for number in NOT_KNOWN))  # as if the kernel had them
+        helper = self.engine(NO_LANDLOCK, *((number, None, EINVAL) for number in NOT_KNOWN))  # as if the kernel had these calls
         self.assert_outcomes(helper, {f"syscall={number}": "ENOSYS" for number in NOT_KNOWN})
 
     def test_not_too_much(self):
@@ -271,7 +271,7 @@ class Seccomp(SandboxTest):
 
 
 class Landlock(SandboxTest):
-    """On a kernel without seccomp."""
+    """Tests a kernel without seccomp."""
 
     def test_denied(self):
         if not self.need_landlock():
@@ -299,7 +299,7 @@ class Landlock(SandboxTest):
 
 
 class Nothing(SandboxTest):
-    """On a kernel with neither: the engine works, and reports it; and every attempt in this file can succeed."""
+    """Tests a kernel with neither layer. The engine works, and reports this; every attempt in this file can succeed."""
 
     def test_all_succeeds(self):
         path = self.files()
@@ -321,7 +321,7 @@ class Nothing(SandboxTest):
 
 
 class Rights(SandboxTest):
-    """Files that the front may read and its engine may not; the error says what to do."""
+    """Tests files that the front may read but its engine may not. The error says what to do."""
 
     def model(self, folder):
         path = os.path.join(folder, "model.gguf")
@@ -390,7 +390,8 @@ class Rights(SandboxTest):
                                     for word in (name + ":", "0" * 16)])
 
     def test_a_second_mount(self):
-        """A folder of terminals that is also mounted elsewhere, as for a chroot, is denied there; files beside it are not."""
+        """A folder of terminals that is also mounted elsewhere, as for a chroot, is denied there too. Files beside this mount are
+        not denied."""
         with tempfile.TemporaryDirectory() as folder:
             inner = os.path.join(folder, "a b", "pts")
             os.makedirs(inner)
@@ -406,8 +407,7 @@ class Rights(SandboxTest):
 
 
 def pretend_gpus():
-    """For preexec_fn: makes a /dev with nodes that have the names of GPUs, and are /dev/zero. False if that is impossible
-    here."""
+    """For preexec_fn: makes a /dev with nodes that have the names of GPUs but are /dev/zero. False if this is impossible here."""
     libc = ctypes.CDLL(None)
     private = libc.unshare(0x20000) == 0 and libc.mount(b"none", b"/", None, 0x44000, None) == 0  # MS_REC, MS_PRIVATE
     if not private or libc.mount(b"none", b"/dev", b"tmpfs", 0, None) != 0:
@@ -427,7 +427,7 @@ NO_GPUS = ["dri/card0", "dri/renderD", "dri/renderD128x", "nvidia", "nvidia0x", 
 
 
 class Gpus(SandboxTest):
-    """What an engine may do if it gets a GPU."""
+    """Tests what an engine may do if it gets a GPU."""
 
     def gpu_engine(self, *args, missing=()):
         """Returns None if a private /dev is impossible here."""
@@ -479,7 +479,7 @@ class Gpus(SandboxTest):
 
 
 class Attacks(SandboxTest):
-    """A terminal, the log and other programs, as root and as a normal user: attacks.py has the table."""
+    """Tests attacks on a terminal, the log and other programs, as root and as a normal user. attacks.py has the table."""
 
     def each(self, check, open_to_all):
         if os.geteuid() != 0:
@@ -502,7 +502,7 @@ class Attacks(SandboxTest):
 
 
 class Inherited(SandboxTest):
-    """What the front does not let an engine of any kind inherit."""
+    """Tests what the front does not let an engine of any kind inherit."""
 
     def test_no_stray_descriptor(self):
         numbers = (100, 200)  # above the descriptors that an engine opens itself
@@ -532,7 +532,8 @@ class Inherited(SandboxTest):
 
 
     def test_no_terminal(self):
-        """Reading a terminal from the background stops the whole group; so an engine has no terminal, and a separate group."""
+        """Reading a terminal from the background stops the whole process group. So an engine has no terminal, and a separate
+        group."""
         keyboard, terminal = os.openpty()
         self.addCleanup(os.close, keyboard)
         self.addCleanup(os.close, terminal)
@@ -540,7 +541,7 @@ class Inherited(SandboxTest):
         def on_the_terminal():
             os.setsid()
             fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
-            poorer(NO_LANDLOCK)()  # it denies Landlock before the kernel can give another reason
+            poorer(NO_LANDLOCK)()  # the filter denies Landlock before the kernel can give another reason
 
         helper = self.helper(preexec_fn=on_the_terminal)
         self.assert_outcomes(helper, {"read=/dev/tty": "ENXIO"})
@@ -552,7 +553,7 @@ class Inherited(SandboxTest):
 
 
 class Third(SandboxTest):
-    """Third-party engines. They have no sandbox."""
+    """Tests third-party engines, which have no sandbox."""
 
     ENGINE = """
         with open(__file__ + ".says") as f:
@@ -581,10 +582,10 @@ class Third(SandboxTest):
 
 
 class Family(Third):
-    """What an engine started ends with it."""
+    """The processes that an engine started end when the engine ends."""
 
     def family(self):
-        """The process ids of an engine with a job that it does not answer, and of its child."""
+        """Returns the process ids of an engine with a job that it does not answer, and of the engine's child."""
         self.say({"starts": True})
         self.call = self.create(self.third, "x", fm={"timeout_ms": 60000})
         wire.wait_until(lambda: self.started().endswith("\n"), what="the engine's child")
@@ -620,7 +621,7 @@ class Family(Third):
 
 
 class Reports(Third):
-    """What such engines report about a sandbox, or do not report."""
+    """Tests what such engines report about a sandbox, or do not report."""
 
     def said(self, says):
         """What capabilities.get returns after the engine has reported `says`."""

@@ -1,5 +1,5 @@
-"""What the llama engine saves when it ends, and the next one uses: the real model, through the whole helper. Skipped, with the
-reason, if the engine or the model is missing."""
+"""Tests what the llama engine saves when it ends, and the next engine uses. Uses the real model, through the whole helper.
+Skipped, with the reason, if the engine or the model is missing."""
 
 import glob
 import os
@@ -25,7 +25,7 @@ FOX = "The quick brown fox jumps over the lazy dog. "  # ten tokens
 LONG = FOX * 50
 SHORT = FOX * 9
 BLOCK = 128  # tokens that are saved together
-LAYERS = 4  # of the model: most tests do not check the text
+LAYERS = 4  # layers of the model; few, because most tests do not check the text
 BLOCK_BYTES = 128 * LAYERS * 2 * 192 * 2  # keys and values, their width, 2 bytes a number
 
 
@@ -34,7 +34,7 @@ def user(text):
 
 
 def checksum(data):
-    """The checksum at a saved file's end, as in helper/engine/llama/saved_file.c."""
+    """Returns the checksum at a saved file's end, as in helper/engine/llama/saved_file.c."""
     mask = 2 ** 64 - 1
 
     def mix(state, word):
@@ -61,7 +61,8 @@ class SavedTest(HelperTest):
         return self.helper("--model", gguf.shallow(FILES[0], LAYERS), *args, engine="llama", env=env)
 
     def ask(self, helper, messages, **params):
-        """Time to the first token, the answer's text, the prompt's tokens, and how many of them were cached."""
+        """Returns the time to the first token, the answer's text, the prompt's tokens, and how many of these tokens were
+        cached."""
         before = time.monotonic()
         call = self.create(helper, messages, **{"temperature": 0, "max_output_tokens": 8, **params})
         helper.event(call, "response.output_text.delta", timeout=240 * SLOW, keep=True)
@@ -90,7 +91,7 @@ class SavedTest(HelperTest):
         return [(text, cached) for _, text, _, cached in answers]
 
     def run_until_idle(self, *conversations, **env):
-        """The same with an engine that ends because it is idle: it has longer to save."""
+        """Does the same with an engine that ends because it is idle, and has more time to save."""
         helper = self.start("--idle-unload-ms", "1000", **env)
         for messages in conversations:
             self.ask(helper, messages)
@@ -155,7 +156,8 @@ class NextTurn(SavedTest):
         self.assertEqual(os.stat(self.only_file()).st_ino, inode)
 
     def test_a_beginning_of_many_is_worth_most(self):
-        """There is room for two blocks: those of the instructions of three conversations are saved, not those of a longer one."""
+        """There is room for two blocks: the blocks of the instructions of three conversations are saved, and those of a longer
+        conversation are not."""
         rules = {"role": "system", "content": "Be brief, and never talk of anything else. " + FOX * 28}
         requests = [[rules, *user(f"{name}: who are you?")] for name in ("Ann", "Bob", "Cid")]
         long, begin = (user("Tell me more. " + FOX * count) for count in (40, 14))
@@ -200,8 +202,8 @@ class NotUsed(SavedTest):
         shutil.copy2(self.whole, os.path.join(self.folder, self.name))
 
     def test_damaged(self):
-        """One byte is wrong, in data, index or trailer: the damaged part and what follows it is computed; the next file is
-        whole."""
+        """One byte is wrong, in data, index or trailer. The damaged part and everything after it is computed, and the next file
+        is whole."""
         size = os.path.getsize(self.whole)
         for at, whole_again in ((13, False), (BLOCK_BYTES // 2, False), (BLOCK_BYTES + 100, True), (size - 900, True),
                                 (size - 60, True), (size - 1, False)):
@@ -250,7 +252,8 @@ class NotUsed(SavedTest):
         self.assert_saved(cached, [False, True, False])
 
     def test_what_llama_cpp_does_not_take(self):
-        """Half of the first block's bytes, although all checksums are right. The block is computed, and saved again."""
+        """The file has only half of the first block's bytes, although all checksums are right. The block is computed, and saved
+        again."""
         with open(self.only_file(), "r+b") as f:
             data = bytearray(f.read())
             index, length = struct.unpack_from("<QQ", data, len(data) - 48)
@@ -269,7 +272,7 @@ class NotUsed(SavedTest):
 
     @unittest.skipUnless(os.path.exists(OTHER_RELEASE), "the library is built for Linux, and not with ThreadSanitizer")
     def test_of_another_release(self):
-        """Another release with the same version: only the commit shows the difference."""
+        """Tests another release with the same version: only the commit shows the difference."""
         engines = os.path.join(os.path.dirname(self.folder), "engines")
         os.mkdir(engines)
         shutil.copy(ENGINE + ".json", engines)
@@ -290,7 +293,8 @@ class NotUsed(SavedTest):
         self.assertEqual((text, cached), (self.text, 0))
 
     def test_by_what_must_be_repeatable(self):
-        """A request with a seed, and an engine where all is repeatable: as in a fresh process, from whole chunks."""
+        """A request with a seed, or an engine where every request is repeatable, computes as in a fresh process, from whole
+        chunks."""
         helper = self.start()
         self.assertEqual(self.ask(helper, self.turns, seed=1)[3], 0)
         self.end(helper)
@@ -310,7 +314,8 @@ class NotUsed(SavedTest):
 
 class Ends(SavedTest):
     def test_in_time(self):
-        """Also while a prompt is computed. The KV memory has grown before, because on a busy machine growing takes as long."""
+        """This also holds while a prompt is computed. The KV memory has grown before, because on a busy machine growing takes as
+        long."""
         helper = self.start()
         self.ask(helper, user("First this. " + LONG * 3))
         self.ask(helper, user(LONG))

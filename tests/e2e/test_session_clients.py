@@ -1,6 +1,6 @@
 """
-The example clients of session mode: each one against the real gateway with the fake engine, and against a scripted gateway
-that sends what the fake engine can't. All must do and print the same.
+Tests the example clients of session mode: each client runs against the real gateway with the fake engine, and against a scripted
+gateway that sends what the fake engine can't. All clients must do and print the same.
 """
 
 import json
@@ -23,7 +23,7 @@ SANITIZE = os.environ.get("FM_SANITIZE", "")
 LINES = 100
 SOURCES = ("client.c", "client.py", "client.mjs", os.path.join("rust", "src", "main.rs"))
 
-# A gateway with two files as its options: the first file has its answer to each command, in turn, and its exit status; the
+# A gateway with two files as its options. The first file has its answers to each command, in turn, and its exit status. The
 # gateway writes the commands that it got to the second file.
 STAND_IN = """#!%s
 import json, os, socket, sys, time
@@ -97,11 +97,11 @@ class Client:
         os.chmod(self.stand_in, 0o755)
 
     def run_client(self, *arguments, **env):
-        """Returns its status, its output, and its error messages."""
+        """Runs the client; returns its status, its output, and its error messages."""
         clean = {k: v for k, v in os.environ.items() if not k.startswith("FM_PROXY_")}
         done = subprocess.run([*self.command, *arguments], stdin=subprocess.DEVNULL, capture_output=True,
                               env={**clean, **env}, timeout=wire.WAIT)
-        self.log = done.stderr.decode()  # read to its end, so the gateway, which has it too, has ended
+        self.log = done.stderr.decode()  # the output ended, so the gateway, which holds it too, has ended
         said = [line for line in self.log.splitlines() if line.startswith("error: ")]
         return done.returncode, done.stdout.decode(), said
 
@@ -109,8 +109,8 @@ class Client:
         return self.run_client(PROXY, "--engine", "fake", *options, **env)
 
     def run_stand_in(self, answers):
-        """The same with a gateway that gives these answers; keeps the commands that it got, and "end" if the client ended
-        normally."""
+        """Does the same with a gateway that gives these answers. Keeps the commands that the gateway got, and "end" if the client
+        ended normally."""
         told, asked = (os.path.join(self.folder.name, name) for name in ("told", "asked"))
         with open(told, "w", encoding="utf-8") as file:
             json.dump(answers, file)
@@ -151,8 +151,8 @@ class Client:
         self.assertEqual(self.asked, [*REQUESTS, "end"])
 
     def test_nobody_reads_what_it_prints(self):
-        """As with `| head`. A language may end the client by SIGPIPE, or report the failed write; none may print a stack
-        trace."""
+        """Tests an output that is closed early, as with `| head`. A language may end the client by SIGPIPE, or report the failed
+        write. No client may print a stack trace."""
         read_end, write_end = os.pipe()
         os.close(read_end)
         env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}  # as for a user

@@ -1,4 +1,4 @@
-"""Session mode with the real model. Skipped, with the reason, if llama's engine or the model is missing."""
+"""Tests session mode with the real model. Skipped, with the reason, if llama's engine or the model is missing."""
 
 import glob
 import os
@@ -14,7 +14,7 @@ from gateway import Gateway
 MODELS = os.environ.get("FM_MODELS", os.path.join(wire.BIN, "..", "models"))
 FILES = sorted(glob.glob(os.path.join(MODELS, "*.gguf")))
 ENGINE = os.path.join(wire.BIN, "fm-engine-llama")
-COUNT = int(os.environ.get("FM_MESSAGES", 1 if wire.SANITIZED else 8))  # of each format; tests/nightly.sh has 50
+COUNT = int(os.environ.get("FM_MESSAGES", 1 if wire.SANITIZED else 8))  # messages of each format; tests/nightly.sh sends 50
 PATIENCE = 120 * wire.SLOW
 
 TOPICS = ("rivers of Europe", "musical instruments", "a short poem", "the history of bread", "planets", "how engines work",
@@ -31,8 +31,8 @@ class Model(wire.TimedTest):
         self.assertEqual(self.gateway.close(), 0)
 
     def test_shape(self):
-        """At temperature 1 each answer has the requested format. Sometimes a model of this size does not stop, even twice: an
-        error."""
+        """At temperature 1 each answer has the requested format. Sometimes a model of this size does not stop, even at the second
+        try: this gives an error."""
         session, long = self.open(), 0
         for i in range(COUNT):
             for output_format, prompt in PROMPTS.items():
@@ -70,7 +70,7 @@ class Model(wire.TimedTest):
         return tuple(map(int, re.search(r"input_tokens=(\d+), cached_tokens=(\d+)", line).groups()))
 
     def test_second_turn(self):
-        """Its prompt has the text of the first turn, and the first turn is in the KV cache."""
+        """The second turn's prompt has the text of the first turn, and the first turn is in the KV cache."""
         session = self.open("--temperature", "0")
         ask = "Answer with one word: yes."
         first, _ = self.turn(session, ask, "The code word is xylophone. " * 30)
@@ -80,7 +80,7 @@ class Model(wire.TimedTest):
         self.assertGreater(second, alone + first // 2)
         # the whole first turn, except what the template writes after it
         self.assertGreaterEqual(cached, first - 16)
-        self.assertLessEqual(cached, second)  # all of it, if the answer was too long and was generated again
+        self.assertLessEqual(cached, second)  # the whole prompt is cached if the answer was too long and was generated again
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """
-The 25 correctness properties of a gateway of sessions, each on FM_ITERATIONS random inputs (100; 20 under sanitizers), on the
-real binary with the fake engine. A test's name begins with the number of its property. The seed is printed; FM_SEED sets it.
+Tests the 25 correctness properties of a gateway of sessions, each on FM_ITERATIONS random inputs (100; 20 under sanitizers), on
+the real binary with the fake engine. A test's name begins with the number of its property. The seed is printed; FM_SEED sets it.
 
-In every test, this also holds: stdout has one JSON object per line and no unexpected answer, each line of stderr begins with
-the prefix, and the exit status is 0.
+Every test also checks that stdout has one JSON object per line and no unexpected answer, that each line of stderr begins with the
+prefix, and that the exit status is 0.
 """
 
 import json
@@ -48,7 +48,7 @@ class Case(TimedTest):
             self.assertTrue(line.startswith(PREFIX) and line.endswith("\n"), line)
 
     def text(self, most=40):
-        """A text that is not empty, and not a script for the fake engine."""
+        """Returns a text that is not empty, and not a script for the fake engine."""
         return "".join(self.random.choices(ALPHABET, k=self.random.randrange(most))) + "x"
 
     def word(self):
@@ -58,7 +58,7 @@ class Case(TimedTest):
         self.assertEqual(answer, {"ok": False, "error": error})
 
     def bad_json(self):
-        """A line, not empty, that is not a JSON object; sometimes it is not even valid text."""
+        """Returns a line that is not empty and not a JSON object; sometimes it is not even valid text."""
         valid = compact({"command": "open-session", "instructions": self.text()}).encode()
         cut = self.random.randrange(1, len(valid))
         choices = (
@@ -79,7 +79,7 @@ class Case(TimedTest):
                 "output_format": "text"}
 
     def valid_request(self, sessions):
-        """A request that is answered with ok; a session that it closes is removed from `sessions`."""
+        """Returns a request that is answered with ok. A session that the request closes is removed from `sessions`."""
         kinds = ["open-session", "check-availability", *["message"] * 3, "close-session"]
         kind = self.random.choice(kinds if len(sessions) > 1 else kinds[:-1])
         if kind == "message":
@@ -91,7 +91,7 @@ class Case(TimedTest):
         return {"command": kind}
 
     def bad_request(self, session):
-        """A line that is answered with an error, and that error's code."""
+        """Returns a line that is answered with an error, and the error's code."""
         name = self.word()
         return self.random.choice((
             (self.bad_json(), "invalid_json"),
@@ -124,7 +124,7 @@ class Lines(Case):
                 self.assertTrue(self.gateway.ask("close-session", session_id=sessions.pop())["ok"])
 
     def test_02_sequential_processing(self):
-        """Answers have the order of the requests, whatever each takes, and whichever session it is for."""
+        """Answers have the order of the requests, however long each request takes, and whichever session it is for."""
         sessions = [self.gateway.open() for _ in range(4)]
         for _ in range(ITERATIONS):
             expected = []
@@ -356,19 +356,19 @@ class Got(Case):
     env = MESSAGES
 
     def got(self, answer):
-        """The conversation, as pairs of role and content, without the guide of the format "text"."""
+        """Returns the conversation, as pairs of role and content, without the guide of the format "text"."""
         self.assertTrue(answer["ok"], answer)
         (role, instructions), *turns = json.loads(answer["result"])
         self.assertTrue(instructions.endswith(GUIDES["text"]), instructions)
         return [[role, instructions.removesuffix(GUIDES["text"])], *turns]
 
     def long_text(self, length):
-        """A text of `length` characters: with one, two, three and four bytes each, or the same one repeated."""
+        """Returns a text of `length` characters: characters of one, two, three and four bytes, or one repeated character."""
         letters = self.random.choice((LETTERS, LETTERS, self.random.choice(LETTERS[:3]), self.random.choice(LETTERS[-6:])))
         return "".join(self.random.choices(letters, k=length))
 
     def test_08_independent_sessions(self):
-        """A session is not affected by the other one's errors and end either."""
+        """A session is not affected by the errors and the end of the other session either."""
         for _ in range(ITERATIONS):
             sessions = {self.gateway.open(instructions=word): [["system", word]] for word in (self.word(), self.word())}
             for session in self.random.sample(2 * list(sessions), 4):
@@ -425,7 +425,7 @@ class Got(Case):
             if i % 10 == 0:
                 session, conversation = self.gateway.open(instructions="i"), [["system", "i"]]
                 self.turn(session, conversation)
-            # an engine that dies three times in a row is not started for a while: most errors are others
+            # an engine that dies three times in a row is not started for a while, so most errors are of other kinds
             fault = self.random.choice(faults + [{"exit": 3}, {"signal": "SEGV"}] * (i % 10 == 5))
             answer = self.gateway.message(session, "lost", scripted("{", fault), self.random.choice(FORMATS))
             self.assertRegex(answer["error"], "^(guardrail_blocked$|execution_failed: .)")
@@ -434,7 +434,7 @@ class Got(Case):
         self.turn(session, conversation)
 
     def test_25_exactly_the_most(self):
-        """10,000 characters are passed on. If the content is longer, its last character is not."""
+        """10,000 characters are passed on. If the content has one character more, its last character is not passed on."""
         for _ in range(ITERATIONS):
             content = self.long_text(CONTENT_MAX)
             got = self.got(self.gateway.message(self.gateway.open(), "p", content))
@@ -473,7 +473,7 @@ class Idle(Case):
         busy = self.gateway.open()
         gone = set()
         while len(gone) < ITERATIONS:
-            # three of four sleeps happen while a message is generated, and no session is closed then
+            # three of four sleeps happen while a message is generated; no session is closed during a message
             answer = self.gateway.message(busy, "p", scripted({"sleep_ms": self.idle_ms // 4}, compact({"result": "x"})))
             self.assert_undisturbed(answer == {"ok": True, "result": "x"}, answer)
             while not self.gateway.log.empty():
@@ -492,7 +492,7 @@ class Idle(Case):
         self.fault(self.gateway.message(busy, "p", "c"), "session_not_found")
 
     def test_a_request_that_waits(self):
-        """A session is not closed while one of its requests waits for another one's answer."""
+        """A session is not closed while one of its requests waits for the answer to another request."""
         slow, waiting = self.gateway.open(), self.gateway.open()
         self.gateway.send_message(slow, "p", scripted({"sleep_ms": self.idle_ms * 3 // 2}, compact({"result": "x"})))
         self.gateway.send_message(waiting, "p", says("y"))

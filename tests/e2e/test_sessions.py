@@ -1,4 +1,4 @@
-"""Session mode (protocol/SESSIONS.md): its life, its limits, its log, and the conversation in the document."""
+"""Tests session mode (protocol/SESSIONS.md): its life, its limits, its log, and the conversation in the document."""
 
 import json
 import os
@@ -83,7 +83,7 @@ class Ends(Case):
         self.assertEqual(made.wait_exit(), 0)
 
     def test_parent_killed(self):
-        """Also while a message is generated, and while another process holds stdin and stdout open."""
+        """This also holds while a message is generated, and while another process holds stdin and stdout open."""
         for content in (None, HANGS):
             read_end, write_end = os.pipe()
             answers_read, answers_write = os.pipe()
@@ -139,7 +139,7 @@ class Ends(Case):
         self.assertEqual(made.wait_exit(), 0)
 
     def test_what_came_before_a_signal_is_answered(self):
-        """Also what is still in the pipe."""
+        """The gateway also answers what is still in the pipe."""
         for _ in range(20):
             made = self.gateway()
             self.assertFalse(made.ask("nothing")["ok"])
@@ -149,7 +149,7 @@ class Ends(Case):
             self.assertEqual(made.wait_exit(), 0)
 
     def test_end_after_a_backlog(self):
-        """The end of the input is noticed although there is no room to read everything before it."""
+        """The gateway notices the end of the input although there is no room to read everything before the end."""
         made = self.gateway()
         session = made.open()
         made.send_message(session, "p", HANGS)
@@ -173,14 +173,14 @@ class Ends(Case):
         came = []
 
         def read(stdout):
-            time.sleep(1)  # there is no way to see that the gateway waits for us
+            time.sleep(1)  # a test can't see whether the gateway waits for us
             came.extend(stdout)
 
         self.assertEqual(self.ended(2000, read), 0)
         self.assertEqual(len(came), 2000)
 
     def test_answers_that_nobody_takes(self):
-        """The exit status shows it."""
+        """The exit status shows the failure."""
         self.assertEqual(self.ended(5000, lambda stdout: None), 70)
         with open("/dev/full", "wb") as full:
             done = subprocess.run([os.path.join(BIN, "fm-proxy"), "sessions", "--engine", "fake"], stdout=full,
@@ -328,7 +328,7 @@ class Limits(Case):
             self.assertTrue(made.message(session, words, "c")["ok"])
 
     def test_an_answer_that_runs_on(self):
-        """The answer is generated once more, with a penalty; then it is an error."""
+        """The answer is generated once more, with a penalty. If the second answer is also too long, the message fails."""
         made = self.gateway("--max-output-tokens", "20")
         session = made.open()
         answer = made.message(session, "p", scripted("{", {"repeat": ["x", 30]}))
@@ -429,7 +429,7 @@ class Log(Case):
         return lines
 
     def test_of_a_life(self):
-        """What is logged about the server, its sessions and their messages at the default level."""
+        """Tests what is logged about the server, its sessions and their messages at the default level."""
         made = self.gateway()
         session = made.open(instructions="\u4e2d" * 20)
         other = made.open()

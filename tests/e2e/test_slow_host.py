@@ -1,4 +1,4 @@
-"""A host that reads late: nothing is lost, deltas merge, and the helper's memory stays small."""
+"""Tests a host that reads late: nothing is lost, deltas merge, and the helper's memory stays small."""
 
 import os
 import time
@@ -42,7 +42,7 @@ class SlowHost(HelperTest):
         self.assertEqual(replies, pings, "replies come in order")
 
     def test_memory(self):
-        """8 streams of 4 MiB for a host that does not read: generation pauses, and a cancel still comes through."""
+        """8 streams of 4 MiB go to a host that does not read. Generation pauses, and a cancel still works."""
         helper, calls = self.stalled(8, script({"repeat": ["0123456789abcdef" * 64, 4096]}))
         if not SANITIZED:  # sanitizers use additional memory
             self.assertLess(rss(helper.pid), 24 * MIB)
@@ -64,7 +64,8 @@ class SlowHost(HelperTest):
         self.assert_soon(helper.ping_ms(), 1000 * SLOW)
 
     def test_no_limit_fires_for_the_host(self):
-        """no_progress and first_token are about the engine: the time in which the host does not read does not count."""
+        """The limits no_progress and first_token are about the engine, so the time in which the host does not read does not
+        count."""
         helper = self.helper()
         helper.call("responses.create", {"input": "x"})
         helper.reading.clear()
@@ -79,7 +80,8 @@ class SlowHost(HelperTest):
         check_stream(self, events, result)
 
     def test_one_frame_beyond_the_cap(self):
-        """Each event that repeats these instructions is larger than the limit for unread output; the host is not to blame."""
+        """Each event that repeats these instructions is larger than the limit for unread output. This must not count as a slow
+        host."""
         helper = self.helper()
         helper.call("responses.create", {"input": "x"})
         helper.reading.clear()
@@ -96,7 +98,7 @@ class SlowHost(HelperTest):
             self.assertTrue(helper.reply(ping)["result"]["ok"])
 
     def test_a_cancel_while_generation_pauses(self):
-        """The engine has stopped within its grace, although its messages are not read yet: it must not be ended."""
+        """The engine has stopped within its grace, but its messages are not read yet. The engine must not be ended."""
         helper, calls = self.stalled(1, script({"repeat": ["x" * 1000, 4000]}))
         engine = helper.engine_pid()
         ways = [{}, {"queue_timeout_ms": 100}, {"timeout_ms": 100}]

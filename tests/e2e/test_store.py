@@ -1,4 +1,5 @@
-"""Stored responses (PROTOCOL.md, Stored responses): conversations that continue, the calls about them, the background."""
+"""Tests stored responses (PROTOCOL.md, Stored responses): conversations that continue, the calls about stored responses,
+background responses."""
 
 import json
 import os
@@ -17,7 +18,7 @@ import foreign_engine
 import wire
 from wire import HelperTest, check_stream, script, state, wait_until
 
-STOP = ({"signal": "STOP"}, {"sleep_ms": 50})  # steps of a script; all threads stop only after a moment
+STOP = ({"signal": "STOP"}, {"sleep_ms": 50})  # steps of a script; it takes a moment until all threads have stopped
 KILLS = int(os.environ.get("FM_KILLS", 3))  # set more by hand
 
 
@@ -25,7 +26,7 @@ def text_of(response):
     return "".join(part["text"] for item in response["output"] if item["type"] == "message" for part in item["content"])
 
 
-# The columns that the checksum of a row covers, and version 2 of the file, which had none.
+# The columns that the checksum of a row covers, and version 2 of the file, which had no checksums.
 CHECKED = ("id", "previous", "bytes", "object", "input", "stream")
 VERSION_2 = """
     CREATE TABLE responses(key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, previous TEXT NOT NULL,\
@@ -192,7 +193,7 @@ class Calls(StoreTest):
 
 class Conversations(StoreTest):
     def test_goes_on(self):
-        """The prompt of the second turn is that of the whole conversation in one request."""
+        """The second turn has the same prompt as the whole conversation in one request."""
         helper = self.helper()
         first = self.ask(helper, "one two", instructions="be kind to me")
         second = self.ask(helper, "three", previous_response_id=first["id"])
@@ -295,7 +296,8 @@ class Compact(StoreTest):
         self.assert_error(helper.call("responses.retrieve", {"id": chained["id"]}), "NOT_FOUND")
 
     def test_one_that_repeats_itself(self):
-        """It is cut at 1,024 tokens, tried once more with a penalty, and at worst ends with its last complete sentence."""
+        """A summary that repeats itself is cut at 1,024 tokens, and tried once more with a penalty. At worst it ends with its
+        last complete sentence."""
         once = self.compact(self.helper(), input="x")
         text = once["output"][0]["encrypted_content"]
         penalised = self.compact(self.helper(env={"FM_ENGINE_FAKE_ANSWER": "loop"}), input="x")
@@ -436,7 +438,7 @@ class Background(StoreTest):
 
 
 class Streams(StoreTest):
-    """The events of a response, for readers that come later."""
+    """Tests the events of a response, for readers that come later."""
 
     def follow(self, helper, id, **params):
         return helper.start("responses.retrieve", {"id": id, "stream": True, **params})
@@ -526,7 +528,7 @@ class Streams(StoreTest):
         helper = self.helper()
         response = self.ask(helper, script({"repeat": ["word ", 100_000]}))
         call = self.follow(helper, response["id"])
-        helper.event(call, "response.created", keep=True)  # after it come more bytes than the pipe and the queue hold
+        helper.event(call, "response.created", keep=True)  # the next events have more bytes than the pipe and the queue hold
         self.assert_error(helper.call("responses.cancel", {"id": response["id"]}), "INVALID_REQUEST", "id")
         events, result = helper.collect(call)
         self.assertEqual(check_stream(self, events, result), response)
@@ -657,7 +659,7 @@ class Files(StoreTest):
         helper = self.helper("--store", self.file)
         first = self.ask(helper, "one")
         for _ in range(20):
-            with sqlite3.connect(self.file) as other:  # so that the store has to wait
+            with sqlite3.connect(self.file) as other:  # makes the store wait
                 other.execute("BEGIN IMMEDIATE")
                 call = self.create(helper, "two", background=True, previous_response_id=first["id"])
                 helper.send("responses.cancel", {"request_id": call}, id="cancel")
@@ -668,7 +670,7 @@ class Files(StoreTest):
             self.assertEqual([item["content"][0]["text"] for item in items], ["two"])
 
     def test_killed(self):
-        """A response that the host has got as stored is in the file, however the helper ended."""
+        """A response that was reported as stored is in the file, however the helper ended."""
         told = []
         for _ in range(KILLS):
             helper = self.helper("--store", self.file)
@@ -751,7 +753,7 @@ class Files(StoreTest):
         db.close()
 
     def test_a_changed_letter(self):
-        """It is still valid JSON, but its checksum is wrong. Only calls about this response fail."""
+        """The response is still valid JSON, but its checksum is wrong. Only calls about this response fail."""
         helper = self.helper("--store", self.file)
         first = self.ask(helper, "one two")
         second = self.ask(helper, "three", previous_response_id=first["id"])
@@ -796,7 +798,7 @@ class Files(StoreTest):
                     and first["output"][0]["id"].encode() not in data[i:i + 4096])
         at = data.find(second["id"].encode(), page, page + 4096) + len(second["id"])
         self.assertEqual(data[at], 2, "the key after the id")
-        data[at - len(second["id"]) - 1] = 9  # the type of the number 1, which has no bytes of data
+        data[at - len(second["id"]) - 1] = 9  # SQLite's type for the number 1, which has no data bytes
         with open(self.file, "wb") as file:
             file.write(data)
         helper = self.helper("--store", self.file)
@@ -830,7 +832,7 @@ class Files(StoreTest):
         self.assertIn("another version", helper.call("responses.retrieve", {"id": first["id"]})["error"]["detail"])
 
     def test_other_tables(self):
-        """Our connection would run a trigger that another program has put there."""
+        """Another program has put a trigger into the file, which our connection would run."""
         helper = self.helper("--store", self.file)
         first = self.ask(helper, "one two")
         helper.close()
@@ -841,7 +843,7 @@ class Files(StoreTest):
         self.assertIn("move or delete", error["detail"])
 
     def test_an_index_of_what_is_not_there(self):
-        """Without a check, making room would search for it for ever."""
+        """Without a check, the search for a response to remove would never end."""
         helper = self.helper("--store", self.file)
         first = self.ask(helper, "w" * 3000)
         second = self.ask(helper, "w" * 3000)
@@ -864,7 +866,7 @@ class Files(StoreTest):
         self.assertIn("is damaged", error["detail"])
 
     def test_sizes_that_are_damaged(self):
-        """No loop is endless, and no good response is removed because of them."""
+        """Damaged sizes cause no endless loop, and no good response is removed because of them."""
         helper = self.helper("--store", self.file)
         ids = [self.ask(helper, f"word {i}")["id"] for i in range(3)]
         helper.close()
@@ -881,7 +883,7 @@ class Files(StoreTest):
 
 
 class Trouble(StoreTest):
-    """A store that can't be used: it is reported once, delays no answer, and is used again when possible."""
+    """Tests a store that can't be used: this is reported once, delays no answer, and the store is used again when possible."""
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -924,7 +926,7 @@ class Trouble(StoreTest):
         with open(self.file, "w") as file:
             file.write("this is a letter to a friend, and no database at all")
         helper = self.start()
-        state = self.wait_for(helper, False)  # before any call about the store
+        state = self.wait_for(helper, False)  # the store is checked before any call about it
         self.assertIn(self.file, state["detail"])
         self.assertIn("name another file", state["detail"])
         for _ in range(3):
@@ -947,14 +949,14 @@ class Trouble(StoreTest):
         self.assertEqual(len(self.lines()), 1)
 
     def test_damaged_inside(self):
-        """If SQLite finds a damaged file, it is read where possible, and not written any more."""
+        """If SQLite finds damage in the file, the file is read where possible, and no longer written."""
         helper = self.start()
         first = self.ask(helper, "one" * 10000)
         second = self.ask(helper, "two")
         helper.close()
         with open(self.file, "rb+") as file:
             data = file.read()
-            page = data.index(b"oneone", 8192) // 4096 * 4096  # inside a chain of pages
+            page = data.index(b"oneone", 8192) // 4096 * 4096  # a page inside a chain of pages
             file.seek(page)
             file.write(b"\xff\xff\xff\xff")
         helper = self.start()
@@ -1007,7 +1009,7 @@ class Trouble(StoreTest):
 
     def test_deleted_under_two(self):
         """Only the file is deleted. A response that one helper reported as stored is in the new file, and is not lost when the
-        other one notices."""
+        other helper notices the deletion."""
         for names in (("",), ("", "-shm")):
             with self.subTest(names):
                 one, two = self.start(), self.start()
@@ -1046,7 +1048,7 @@ class Trouble(StoreTest):
             self.assertEqual(self.retrieve(helper, response["id"]), response)
 
     def test_locked(self):
-        """No answer waits for a process that keeps the file locked."""
+        """A process keeps the file locked. No answer waits for this process."""
         helper = self.start()
         first = self.ask(helper, "one")
         db = self.lock()

@@ -1,6 +1,7 @@
-"""Bits flipped in a store's file and in its log: each later call is right, or fails on its own; the helper continues.
+"""Flips bits in a store's file and in its log. Each later call is right, or fails alone; the helper continues.
 
-FM_FLIPS is the number of flips, one per helper (200, or 60 if everything is slower); FM_SEED chooses the places (1).
+FM_FLIPS is the number of flips, one per helper (default 200, or 60 if everything is slower); FM_SEED chooses the places (default
+1).
 """
 
 import collections
@@ -60,7 +61,7 @@ class Flips(HelperTest):
         wire.kill(helper.pid, signal.SIGKILL)
         helper.wait_exit()
         wire.end(helper.process, helper.reader)
-        os.unlink(os.path.join(self.base, "db-shm"))  # the first process that opens the file makes it again
+        os.unlink(os.path.join(self.base, "db-shm"))  # the first process that opens the store creates this file again
         self.put_copy()
         helper = self.start(self.copy)
         self.truth = self.read(helper)
@@ -123,7 +124,7 @@ class Flips(HelperTest):
         self.assertEqual(helper.close(), 0)
 
     def place(self, size, pages, header):
-        """An offset: anywhere, or, just as often, at one of SQLite's own numbers."""
+        """Returns an offset: half of the offsets are anywhere, the others are at SQLite's own numbers."""
         if self.random.random() < 0.5:
             return self.random.randrange(size)
         page = self.random.randrange((size - header) // pages)
@@ -138,7 +139,7 @@ class Flips(HelperTest):
             byte = file.read(1)[0]
             file.seek(offset)
             file.write(bytes([byte ^ 1 << bit]))
-        # room only for the existing responses, so that new ones remove old ones
+        # there is room only for the existing responses, so new responses remove old ones
         helper = self.start(self.copy, "--store-bytes", "70000")
         try:
             self.judge(helper)
@@ -161,7 +162,7 @@ class Flips(HelperTest):
             self.assertGreater(self.counts["INTERNAL"], 0, "rows whose checksum found it")
 
     def test_in_the_log(self):
-        self.flips("db-wal", FLIPS // 4, PAGE + 24, 32)  # a frame's header, the log's (sqlite.org/fileformat2.html)
+        self.flips("db-wal", FLIPS // 4, PAGE + 24, 32)  # the headers of a frame and of the log (sqlite.org/fileformat2.html)
 
 
 if __name__ == "__main__":

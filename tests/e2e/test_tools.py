@@ -1,4 +1,5 @@
-"""Tools, from the host to an engine and the calls back, over both APIs; and engines that break the rules for calls."""
+"""Tests tools, from the host to an engine, and the calls back, over both APIs. Also tests engines that break the rules for
+calls."""
 
 import json
 import tempfile
@@ -41,13 +42,13 @@ def check_chunks(test, chunks):
 
 class Tools(HelperTest):
     def responses(self, helper, input, stream=True, **params):
-        """The final response, after a check of its stream; and the result."""
+        """Checks a stream; returns the final response and the result."""
         started = helper.start("responses.create", {"input": input, "stream": stream, "tools": TOOLS, **params})
         events, result = helper.collect(started)
         return (check_stream(self, events, result) if stream else result["response"]), result
 
     def chat(self, helper, messages, stream=True, **params):
-        """(text, calls, finish_reason) of an answer that ended well."""
+        """Returns (text, calls, finish_reason) of an answer that ended well."""
         body = {"messages": messages, "stream": stream, "tools": CHAT_TOOLS, **params}
         chunks, result = helper.collect(helper.start("chat.completions.create", body))
         self.assertTrue(result["ok"], result)
@@ -82,7 +83,7 @@ class Tools(HelperTest):
                 self.assertEqual([(c["function"]["name"], c["function"]["arguments"]) for c in got[1]], calls)
 
     def test_round_trip(self):
-        """The answer is sent back unchanged, with the tool's output; the fake engine repeats that."""
+        """The answer is sent back unchanged, with the tool's output. The fake engine repeats this output."""
         helper = self.helper()
         items = [{"role": "user", "content": script("Hm.", call(), call("time", "{}"))}]
         response, _ = self.responses(helper, items)
@@ -186,7 +187,7 @@ class Tools(HelperTest):
         self.assertEqual([item["arguments"] for item in final["output"]], ["0123456789" * 8 * 3000] * 4)
 
     def test_a_format_beside_tools(self):
-        """The answer is a text in that format, or calls."""
+        """The answer is a text in the requested format, or calls."""
         helper = self.helper()
         params = {"input": "x", "tools": TOOLS, "text": {"format": {"type": "json_object"}}}
         result = helper.call("responses.create", params)
@@ -199,7 +200,7 @@ class Tools(HelperTest):
 
 
 class Rules(HelperTest):
-    """Messages that an engine may not send. The job is aborted and fails; the engine goes on."""
+    """Tests messages that an engine may not send. The job is aborted and fails; the engine continues."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -280,7 +281,7 @@ class Rules(HelperTest):
         self.assert_error(result, "INVALID_REQUEST", "tools[1].function.parameters.properties.a.not", "invalid_value")
 
     def test_calls_before_the_prompt_is_accepted(self):
-        """They are dropped, like text."""
+        """Calls before job.accepted are dropped, like text."""
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         foreign_engine.write(folder.name, "hasty", """

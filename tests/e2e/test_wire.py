@@ -1,4 +1,4 @@
-"""Frames, JSON and RPC rules on the real binary; the unit tests have the rest of the tables."""
+"""Tests the rules of frames, JSON and RPC on the real binary. The unit tests have the rest of the tables."""
 
 import os
 import time
@@ -11,7 +11,7 @@ PING = {"jsonrpc": "2.0", "id": 1, "method": "health.ping"}
 
 
 class Fatal(HelperTest):
-    """A broken header: one error reply with id null, then exit status 76; what follows is not executed."""
+    """A broken header gives one error reply with id null, then exit status 76. What follows is not executed."""
 
     CASES = {
         "no colon": b"GET / HTTP/1.1\r\n\r\n",
@@ -41,7 +41,7 @@ class Fatal(HelperTest):
 
 
 class Recoverable(HelperTest):
-    """A broken body in an intact frame: one error, and the connection continues."""
+    """A broken body in an intact frame gives one error, and the connection continues."""
 
     BODIES = {
         "empty": (b"", -32700),
@@ -76,7 +76,7 @@ class Recoverable(HelperTest):
                 self.assertTrue(helper.call("health.ping")["ok"])
 
     def test_too_many_values(self):
-        """The error names the limit, and refusing takes almost no time and memory."""
+        """The error names the limit, and the refusal takes almost no time and memory."""
         helper = self.helper()
         ping = b'{"jsonrpc":"2.0","id":1,"method":"health.ping","params":[%s0]}'
         helper.send_raw(frame(ping % (b"0," * 65530)))  # the message has 6 other values
@@ -119,7 +119,7 @@ class Recoverable(HelperTest):
         self.assertEqual(helper.receive()["id"], 1)
 
     def long_call(self, helper, id):
-        """A create call that takes a while to parse and to check, and then fails."""
+        """Returns a create call that takes a while to parse and to check, and then fails."""
         input = [{"role": "user", "content": "x"}] * 16_000
         helper.send_raw(frame({"jsonrpc": "2.0", "id": id, "method": "responses.create",
                                "params": {"input": input, "instructions": "\\\n" * 2_000_000, "temperature": 9}}))
@@ -183,11 +183,11 @@ class Splits(HelperTest):
 
 
 class Stalls(HelperTest):
-    STALL = 2.0  # seconds in which the peer sends nothing: measured, not only waited for
+    STALL = 2.0  # measured seconds in which the peer sends nothing
 
     def test_inside_a_header_and_a_body(self):
         helper = self.helper()
-        self.assertTrue(helper.call("health.ping")["ok"])  # the start has ended
+        self.assertTrue(helper.call("health.ping")["ok"])  # now the helper has started
         whole = frame(PING)
         for part in (whole[:9], whole[9:-20]):
             helper.send_raw(part)

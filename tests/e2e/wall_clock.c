@@ -1,7 +1,7 @@
 /*
- * Changes the wall clock while a process runs: a library for LD_PRELOAD (Linux, glibc). FM_WALL_CLOCK names a file of
- * one int64_t, the seconds by which time(), gettimeofday() and CLOCK_REALTIME are off; writing the file sets the clock.
- * The kernel's own waits until a wall-clock time use the true one.
+ * A library for LD_PRELOAD (Linux, glibc) that changes the wall clock while a process runs. FM_WALL_CLOCK names a file
+ * of one int64_t: the seconds that are added to time(), gettimeofday() and CLOCK_REALTIME. A test writes the file to
+ * set the clock. Waits of the kernel until a wall-clock time use the true clock.
  */
 #include <fcntl.h>
 #include <stdatomic.h>

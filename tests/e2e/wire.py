@@ -27,8 +27,8 @@ def script(*steps):
 
 
 def environment(more):
-    """The environment without the helper's settings, and with `more` (a dict or None). No engine finds what another one has
-    saved, unless the test wants that."""
+    """Returns the environment without the helper's settings, and with `more` (a dict or None). No engine finds what another
+    engine has saved, unless the test needs it."""
     ours = {k: v for k, v in os.environ.items() if not k.startswith("FM_PROXY_")}
     return {**ours, "FM_PROXY_NO_KV_CACHE_FILES": "1", **(more or {})}
 
@@ -61,7 +61,7 @@ class Helper:
         self.process = subprocess.Popen(command + list(args), stdin=stdin, stdout=subprocess.PIPE, env=environment(env),
                                         **popen)
         self.messages = queue.Queue()
-        self.backlog = []  # messages taken from the queue, but not requested yet
+        self.backlog = []  # messages that were taken from the queue, but not returned yet
         self.next_id = 100
         self.reading = threading.Event()  # cleared for a host that does not read
         self.reading.set()
@@ -115,7 +115,7 @@ class Helper:
         return self.messages.get(timeout=timeout or WAIT)
 
     def receive_where(self, wanted, timeout=None):
-        """The next message that matches; the others wait for later calls."""
+        """Returns the next message that matches; the others wait for later calls."""
         for i, message in enumerate(self.backlog):
             if wanted(message):
                 return self.backlog.pop(i)
@@ -137,7 +137,7 @@ class Helper:
         return reply["result"] if "result" in reply else reply
 
     def event(self, id, type=None, timeout=None, keep=False):
-        """The next streaming event (or chunk) of a call. `keep`: a later collect() returns it again."""
+        """Returns the next streaming event (or chunk) of a call. `keep`: a later collect() returns the event again."""
         def wanted(m):
             if "params" not in m or m["params"].get("id") != id:
                 return False
@@ -145,12 +145,12 @@ class Helper:
             return body is not None and (type is None or body.get("type") == type)
         message = self.receive_where(wanted, timeout)
         if keep:
-            self.backlog.append(message)  # it is the last message received
+            self.backlog.append(message)  # the event is the last message received
         params = message["params"]
         return params.get("event") or params.get("chunk")
 
     def collect(self, id, timeout=None):
-        """All events of a call until its result: (events, whole_result)."""
+        """Returns all events of a call until its result: (events, whole_result)."""
         events = []
         mine = lambda m: m.get("id") == id or m.get("params", {}).get("id") == id
         while True:
@@ -185,7 +185,7 @@ def children(pid):
     except OSError:
         return []
     out = [int(k) for k in kids]
-    # a child belongs to the thread that forked it
+    # /proc lists a child under the thread that forked it
     try:
         tasks = os.listdir(f"/proc/{pid}/task")
     except OSError:
@@ -201,7 +201,7 @@ def children(pid):
 
 
 def is_asleep(pid):
-    """True if none of its threads runs or waits for a processor."""
+    """Returns true if no thread of the process runs or waits for a processor."""
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{task}/stat") as f:
@@ -213,7 +213,7 @@ def is_asleep(pid):
 
 
 def state(pid):
-    """The process' state as a letter, such as "T" if it was stopped; "X" if it does not exist."""
+    """Returns the process' state as a letter, such as "T" for a stopped process; "X" if the process does not exist."""
     try:
         with open(f"/proc/{pid}/stat") as f:
             return f.read().rsplit(")", 1)[1].split()[0]
@@ -240,7 +240,7 @@ def cpu_seconds(pid):
 
 
 def memory_kib(pid, field):
-    """VmRSS, or VmHWM, which is its peak."""
+    """Returns VmRSS, or VmHWM, which is the peak of VmRSS."""
     with open(f"/proc/{pid}/status") as f:
         return int(re.search(rf"^{field}:\s+(\d+) kB", f.read(), re.M).group(1))
 
@@ -282,7 +282,7 @@ TERMINAL = {"response.completed", "response.incomplete", "response.failed"}
 
 
 def check_logprobs(test, text, entries):
-    """Checks that the entries are those of `text`, if there are any; returns them."""
+    """Checks that the entries, if there are any, match `text`; returns them."""
     for entry in entries:
         test.assertEqual(set(entry), {"token", "logprob", "bytes", "top_logprobs"})
         for token in [entry, *entry["top_logprobs"]]:
@@ -292,7 +292,7 @@ def check_logprobs(test, text, entries):
     return entries
 
 
-# The `done` events with a whole text, and the events at the beginning and end of an item; those of reasoning depend on the
+# The `done` events with a whole text, and the events at the beginning and end of an item. The events of reasoning depend on the
 # dialect.
 TOLD = {"output_text.done", "refusal.done", "function_call_arguments.done", "reasoning_summary_text.done", "reasoning_text.done",
         "reasoning.done"}
@@ -309,18 +309,18 @@ PARTS = {
 
 
 def text_of(item):
-    """The content of an item: its one part's text, or its arguments."""
+    """Returns the content of an item: the text of its only part, or its arguments."""
     if item["type"] == "function_call":
         return item["arguments"]
     parts = item["content"] if item["type"] == "message" else item["summary"] + item.get("content", [])
     if not parts and item.get("encrypted_content"):
-        return None  # this reasoning is only a state
+        return None  # this reasoning has no text, only a state
     assert len(parts) == 1, item
     return parts[0].get("text", parts[0].get("refusal"))
 
 
 def kind_of(item, dialect):
-    """The row of PARTS for an item."""
+    """Returns the row of PARTS for an item."""
     if item["type"] == "reasoning":
         return dialect if text_of(item) is not None else "state"
     refuses = item["type"] == "message" and item["content"][0]["type"] == "refusal"
@@ -332,7 +332,7 @@ def check_items(test, events, dialect="summary"):
     they ended."""
     items = []
     item = None  # the item that is open
-    kinds = []  # kinds of the events in it, repeated ones once
+    kinds = []  # kinds of its events, each repeated kind once
     for e in events:
         kind = e["type"].removeprefix("response.")
         if "output_index" in e and not kind.startswith("output_item.") and kind not in kinds[-1:]:
@@ -373,7 +373,7 @@ def check_items(test, events, dialect="summary"):
 
 
 def whole_result(events, result):
-    """The result of a stream only names the response that its last event had; returns it with the whole response."""
+    """The result of a stream only names the response of its last event. Returns the result with the whole response."""
     if not events or set(result.get("response") or ()) != {"id", "object", "status"}:
         return result
     whole = events[-1]["response"]
@@ -434,7 +434,7 @@ class HelperTest(TimedTest):
                     pass
 
     def wait_engine_end(self, helper):
-        """Waits until no engine runs because of idleness: it has saved its state."""
+        """Waits until the idle engine has ended, so that it has saved its state."""
         wait_until(lambda: helper.call("capabilities.get")["engine"]["state"] == "idle", "the engine's end")
 
     def create(self, helper, prompt, stream=True, **params):
@@ -455,4 +455,4 @@ class HelperTest(TimedTest):
 
 
 def main():
-    unittest.main(verbosity=1, failfast="FM_FAIL_FAST" in os.environ)  # for callers that only want to know whether a test fails
+    unittest.main(verbosity=1, failfast="FM_FAIL_FAST" in os.environ)  # for callers that only check whether a test fails

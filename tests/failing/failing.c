@@ -1,5 +1,5 @@
 /*
- * Makes calls of a whole process fail, including those of its libraries: a library for LD_PRELOAD (glibc).
+ * A library for LD_PRELOAD (glibc) that makes calls of a process and its libraries fail.
  *
  *     FM_FAIL_WHAT=alloc   malloc, calloc, realloc, aligned_alloc, posix_memalign; strdup and others use them
  *     FM_FAIL_WHAT=thread  pthread_create: EAGAIN
@@ -42,8 +42,8 @@ static unsigned long number_of(const char *variable) {
 }
 
 /*
- * A leak check stops the world from a separate process, which waits forever if the engine is killed meanwhile. An
- * engine may be killed at its end, and it is not what is tested here.
+ * Turns the leak check of engines off. The leak check runs in a separate process, which waits forever if the engine is
+ * killed meanwhile. An engine may be killed when it ends, and leaks of engines are not tested here.
  */
 static void spare_children_the_leak_check(void) {
     setenv("ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0", 1);
@@ -70,7 +70,7 @@ __attribute__((destructor)) static void report(void) {
     fail_at = fail_from = 0; /* later calls are not ours: a leak checker, other destructors */
 }
 
-/* It uses the TLS model that allocates nothing on the first use. */
+/* This TLS model allocates nothing on the first use. */
 static _Thread_local bool exempt __attribute__((tls_model("initial-exec")));
 
 static bool fails(enum what what, int error) {
@@ -127,7 +127,8 @@ int posix_memalign(void **block, size_t alignment, size_t size) {
     return fails(ALLOC, ENOMEM) ? ENOMEM : real(block, alignment, size);
 }
 
-/* Only a sanitizer's runtime calls this here, when a thread starts, and it aborts if there is no memory. */
+/* Never fails: only a sanitizer's runtime calls this function here, when a thread starts, and the runtime aborts
+ * without memory. */
 int pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes) {
     static int (*real)(pthread_t, pthread_attr_t *);
     if (!real) {
@@ -151,7 +152,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 
 /* ---- descriptors ---- */
 
-/* How many of `len` bytes this call may move; 0: it is interrupted. */
+/* Returns how many of `len` bytes this call may move; 0: the call is interrupted. */
 static size_t share(size_t len) {
     if (!short_io) {
         return len;

@@ -1,13 +1,14 @@
 """
-Calls of the front fail, in a dozen sessions: each allocation in turn (once, and from then on), each start of a thread, each
-read and each write; and reads and writes that move few bytes and are interrupted.
+Makes calls of the front fail in a dozen sessions: each allocation in turn (alone, and with all later ones), each start of a
+thread, each read and each write. Also makes reads and writes that move few bytes and are interrupted.
 
     sessions.py [alloc|thread|read|write|short] [--every K] [--every-io L] [SCENARIO...]
 
-K: only each Kth allocation; L: only each Lth read and write (default 1, all of them). Whatever fails, there is no crash, no
-hang, and only whole frames on stdout. If the helper ends with status 0, each call was answered once, and each stream had one
-terminal event; otherwise the status is one of ORDERLY. A helper that started without one of its threads says OVERLOADED to a
-call, unless that thread was to build a large frame, and one that had no memory for a message ends with status 70. In session
+K: only each Kth allocation fails; L: only each Lth read and write fails (default 1: all of them). Whatever fails, there is no
+crash, no hang, and only whole frames on stdout. If the helper ends with status 0, each call was answered once, and each stream
+had one terminal event; otherwise the status is one of ORDERLY. A helper that started without one of its threads answers a call
+with OVERLOADED, unless the thread was for building a large frame. A helper without memory for a message ends with status 70. In
+session
 mode (the scenarios lines_...), each line has one answer, in order, or the status is 70 or 71, and no engine is left. In a
 build with AddressSanitizer there is also no leak.
 """
@@ -111,7 +112,7 @@ class Session:
         return self.response(id).get("id", "resp_none")
 
     def lost_one(self):
-        """Whether a response says that it failed, or that it is not stored."""
+        """Whether the response failed, or is not stored."""
         said = [m.get("result") or m.get("params", {}).get("event") or {} for m in self.messages]
         responses = [value.get("response") or {} for value in said]
         return any(response.get("status") == "failed" or response.get("store") is False for response in responses)
@@ -126,7 +127,7 @@ class Session:
         self.until(lambda: any(wanted(m) for m in self.messages) or self.nameless())
 
     def end(self):
-        """Closes stdin, reads to the end. Returns the exit status and stderr."""
+        """Closes stdin and reads to the end. Returns the exit status and stderr."""
         try:
             self.process.stdin.close()
         except BrokenPipeError:
@@ -190,8 +191,8 @@ def check_streams(session, status):
 
 def check_lines(session, what, status):
     """
-    Answers are whole, and at most one for each request; exactly one if the status is success. A read that fails is the end of
-    the input, and a write that fails may be the end of the host.
+    Checks that each answer is whole, and that each request has at most one answer, or exactly one if the exit status is success.
+    A failed read counts as the end of the input, and a failed write may mean that the host has gone.
     """
     if session.bytes and what != "write":
         raise Broken(f"not a whole line: {session.bytes[:200]!r}")
@@ -205,7 +206,7 @@ def check_lines(session, what, status):
 
 
 def check(session, what, failed, left, status, said):
-    """`left`: the host went before it had its answers, or its output failed, so some may be missing."""
+    """`left`: the host went before it had its answers, or its output failed, so some answers may be missing."""
     if status not in session.ORDERLY[what]:
         raise Broken(f"status {status}: {said[-3000:]}")
     if status == EX_OSERR and what == "thread" and not re.search(r"can't start: \w", said):
@@ -324,7 +325,7 @@ def large(s):
 
 
 def stored(s):
-    """A turn that continues a stored one, and the calls about both."""
+    """A turn that continues a stored turn, and the calls about both."""
     id = s.response_id(s.call("responses.create", {"input": "one"}))
     s.reply(s.call("responses.create", {"input": "two", "previous_response_id": id, "stream": True}))
     s.reply(s.call("responses.create", {"input": [{"id": "msg_none"}]}))
@@ -333,7 +334,7 @@ def stored(s):
 
 
 def read_again(s):
-    """The events of a stored response, and of a running one."""
+    """Reads the events of a stored response, and of a running one."""
     id = s.response_id(s.call("responses.create", {"input": script("one ", "two"), "stream": True}))
     s.reply(s.call("responses.retrieve", {"id": id, "stream": True, "starting_after": 2}))
     id = s.response_id(s.call("responses.create", {"input": script("one ", {"hang": "soft"}), "background": True}))
@@ -414,7 +415,7 @@ def run(scenario, what, **env):
 
 
 def count(scenario, what):
-    """How many such calls the session has if none fails."""
+    """Returns how many such calls the session has if no call fails."""
     with tempfile.TemporaryFile() as out:
         os.set_inheritable(out.fileno(), True)
         status = run(scenario, what, FM_FAIL_COUNT=str(out.fileno()))
@@ -429,7 +430,7 @@ def sweep(scenario, what, every, part):
     Makes each call fail in turn. Returns how many there are, and how often each exit status came.
 
     every -- 1, or N to take only each Nth call
-    part -- (K, N): of those, this run takes the Kth of N shares, K from 0
+    part -- (K, N): this run takes the Kth of N shares of these calls, K from 0
     """
     total = count(scenario, what)
     failures = [(mode, number) for offset, mode in enumerate(("FM_FAIL_AT", "FM_FAIL_FROM"))
@@ -482,7 +483,7 @@ def main():
     whats = [w for w in ORDERLY if w in named] or list(ORDERLY)
     scenarios = [s for s in SCENARIOS if s.__name__ in named] or SCENARIOS
     every = {"alloc": arguments.every, "read": arguments.every_io, "write": arguments.every_io}
-    short = (ping, exponent)  # these test each of their calls, every time
+    short = (ping, exponent)  # in these scenarios every call fails in turn, whatever `every` is
     held = (report(s, w, 1 if s in short else every.get(w, 1), arguments.part) for w in whats for s in scenarios)
     return 0 if all(held) else 1  # stops at the first fault
 

@@ -1,5 +1,5 @@
 /*
- * The host of the fuzz targets: it remembers each call and response, and checks every frame of the front against
+ * The host of the fuzz targets. It remembers each call and response, and checks every frame of the front against
  * PROTOCOL.md. Between any two steps, each call is either answered once or in flight.
  */
 #include "tests/fuzz/front.h"
@@ -14,7 +14,7 @@
 
 #define EVENT_MAX (64u << 20)
 #define TOLD_MAX  256u
-#define WHOLE     240u /* choices from here on stand for the calls of `whole_calls` */
+#define WHOLE     240u /* choices from here on mean the calls of `whole_calls` */
 
 struct fm_front front;
 unsigned host_room;
@@ -59,22 +59,22 @@ struct call {
     struct fm_buf text;     /* the deltas of all items, one item after the other */
     size_t item;            /* where the last item begins in `text` */
     size_t items;           /* items begun so far; of a chat stream, the calls of its choice */
-    int64_t choices;        /* the number requested; 0: by another call, which this one cancels */
+    int64_t choices;        /* the requested number; 0: requested by another call, which this call cancels */
     int64_t choice;         /* of a chat stream: the choice whose chunks come now */
-    size_t all_calls;       /* of a chat stream: calls of all its choices */
-    bool spoke;             /* chat: text has come, so no reasoning may follow */
+    size_t all_calls;       /* of a chat stream: the calls of all its choices */
+    bool spoke;             /* of a chat stream: text has come, so no reasoning may follow */
     bool legacy;            /* completions.create, which counts as chat too */
     bool replay;            /* responses.retrieve */
     int64_t after;          /* of a replay: its starting_after; -1: none */
-    bool left;              /* a cancel named it: its stream may end early */
-    struct told *told;      /* of a stream of responses; NULL: unknown, or its readers have different deltas */
+    bool left;              /* a cancel named the call, so its stream may end early */
+    struct told *told;      /* the response of the stream; NULL: unknown, or its readers may get different deltas */
     struct fm_buf logprobs; /* the entries of all deltas */
 };
 
 /* A response, and its events by sequence_number: each reader gets the same events. */
 struct told {
     char id[FM_ID_SIZE];
-    bool stored; /* otherwise its readers' deltas may differ */
+    bool stored; /* false: its readers' deltas may differ */
     struct json_object *events;
 };
 
@@ -134,7 +134,8 @@ static int64_t count_at(struct json_object *object, const char *name) {
     return json_object_get_int64(value);
 }
 
-/* Checks that `text` is the deltas' text from `start` on, or the beginning of it. Returns where it ends in them. */
+/* Checks that `text` is the deltas' text from `start` on, or the beginning of this text. Returns where `text` ends in
+ * the deltas. */
 static size_t expect_text(const struct call *call, size_t start, struct json_object *text) {
     HOLDS(json_object_is_type(text, json_type_string));
     size_t len = (size_t)json_object_get_string_len(text);
@@ -234,7 +235,7 @@ static void expect_entries(const struct call *call, struct json_object *list) {
     fm_buf_free(&entries);
 }
 
-/* Null: the engine has not counted everything. */
+/* Checks the usage. Null: the engine has not counted everything. */
 static void expect_usage(struct json_object *usage, const char *input, const char *output) {
     if (!usage) {
         return;
@@ -275,7 +276,8 @@ static struct json_object *item_text(struct json_object *item) {
     return member(json_object_array_get_idx(content, 0), "text");
 }
 
-/* Whether it has not ended: a background response when it is created, and any that is retrieved. */
+/* Whether a response has not ended. Only a background response at its creation, and a retrieved response, may be
+ * unfinished. */
 static bool runs(struct json_object *response) {
     struct json_object *status = member(response, "status");
     return is_word(status, "queued") || is_word(status, "in_progress");
@@ -338,7 +340,7 @@ static const struct event {
     {"response.incomplete", STAGE_QUEUED, STAGE_ITEM_DONE, STAGE_END},
 };
 
-/* The event's type, followed by its item's type. */
+/* Returns the event's type, followed by its item's type. */
 static void write_kind(struct json_object *event, char kind[96]) {
     struct json_object *item = has(event, "item") ? member(event, "item") : NULL;
     snprintf(kind, 96, "%s%s%s", json_object_get_string(member(event, "type")), item ? " " : "",
@@ -353,14 +355,15 @@ static void advance(struct call *call, const char *kind) {
         }
         bool item_open =
             call->stage > STAGE_BEGUN && call->stage < STAGE_ITEM_DONE && call->stage != STAGE_THOUGHT_DONE;
-        HOLDS(!item_open || (events[i].to != STAGE_ERROR && events[i].to != STAGE_END)); /* it must be closed first */
+        /* the open item must be closed first */
+        HOLDS(!item_open || (events[i].to != STAGE_ERROR && events[i].to != STAGE_END));
         call->stage = events[i].to;
         return;
     }
     HOLDS_OR(false, "%s in stage %d", kind, call->stage);
 }
 
-/* The events before are not known. */
+/* Takes an event of a stream whose earlier events are not known. */
 static void take_joined(struct call *call, struct json_object *type) {
     HOLDS(call->stage != STAGE_END);
     bool ends =
@@ -407,7 +410,7 @@ static void take_event(struct call *call, struct json_object *event) {
 
 /* ---- the chat stream ---- */
 
-/* One call in a delta: its beginning, or a part of its arguments. */
+/* Checks one call in a delta: the beginning of the call, or a part of its arguments. */
 static void take_call_delta(struct call *call, struct json_object *calls) {
     struct json_object *entry = json_object_array_get_idx(calls, 0);
     struct json_object *arguments = member(member(entry, "function"), "arguments");
@@ -435,7 +438,7 @@ static void end_choice(struct call *call) {
     call->stage = call->usage ? STAGE_TEXT_DONE : STAGE_END;
 }
 
-/* For legacy completions, which begin with their text. */
+/* Checks legacy completions, which begin with their text. */
 static void take_text_choice(struct call *call, struct json_object *choice) {
     bool ends = json_object_is_type(member(choice, "finish_reason"), json_type_string);
     HOLDS(call->stage == STAGE_NONE || call->stage == STAGE_BEGUN);
@@ -510,8 +513,8 @@ static void expect_stream_ended(const struct call *call, struct json_object *obj
 }
 
 /*
- * A completion's message: its reasoning, its text, then its calls, which begin at `at` in the streamed ones. Returns
- * where they end; adds their number to `call_count`.
+ * Checks a completion's message: its reasoning, its text, then its calls, which begin at `at` in the streamed calls.
+ * Returns where the calls end; adds their number to `call_count`.
  */
 static size_t expect_message(const struct call *call, struct json_object *message, size_t at, size_t *call_count) {
     struct json_object *calls = has(message, "tool_calls") ? member(message, "tool_calls") : NULL;
@@ -552,7 +555,7 @@ static void expect_text_choice(const struct call *call, struct json_object *choi
     HOLDS(!call->stream || expect_text(call, 0, text) == call->text.len);
 }
 
-/* Checks a list of vectors, as far as it came. */
+/* Checks the vectors that have come. */
 static void take_vectors(struct json_object *object) {
     struct json_object *data = member(object, "data");
     for (size_t i = 0; i < json_object_array_length(data); i++) {
@@ -566,7 +569,7 @@ static void take_vectors(struct json_object *object) {
     }
 }
 
-/* Whether the result only has the rest of a response, because a stream had all of it. */
+/* Whether the result only has the rest of a response, because a stream had the whole response. */
 static bool is_end(struct json_object *object) {
     return !has(object, "output");
 }
@@ -588,7 +591,7 @@ static void take_object(struct call *call, struct json_object *result, bool ok) 
     if (has(result, "response")) {
         (void)note_response(object);
     }
-    if (has(result, "response") && runs(object)) { /* there is no stream, or the host has left it */
+    if (has(result, "response") && runs(object)) { /* the call has no stream, or a cancel has named it */
         HOLDS(ok && (!call->replay || !call->stream || call->left));
         return;
     }
@@ -611,11 +614,11 @@ static void take_object(struct call *call, struct json_object *result, bool ok) 
     }
 }
 
-/* The jobs before a pulled frame was built: the frame's job may be gone meanwhile. */
+/* A copy of the jobs from before a pulled frame was built, because the frame's job may be gone afterwards. */
 static struct fm_job jobs_before[FM_JOBS_MAX];
 static bool pulled;
 
-/* The closing job whose next result answers `call`; NULL if a method answers it. */
+/* Returns the closing job whose next result answers `call`; NULL if a method answers the call. */
 static const struct fm_job *closing_job(const struct fm_rpc_id *call) {
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         const struct fm_job *job = pulled ? &jobs_before[i] : &front.jobs[i];
@@ -629,14 +632,15 @@ static const struct fm_job *closing_job(const struct fm_rpc_id *call) {
 }
 
 /*
- * Results of jobs only come when there is room. A stopped job fails as the stop decided, whatever the engine sends
- * then.
+ * Results of jobs only come when there is room. A stopped job fails with the error of the stop, whatever the engine
+ * sends later.
  */
 static void expect_job_result(const struct fm_job *job, struct json_object *result, bool ok) {
     HOLDS(host_room > 0);
-    bool goes_on = !job->stream && (job->replays || job->answer.request.background); /* whatever happened to it */
+    /* it succeeds, whatever happened to the job */
+    bool goes_on = !job->stream && (job->replays || job->answer.request.background);
     if (job->replays && job->end_error.code != FM_OK) {
-        HOLDS(!ok && !has(result, "response")); /* the response to be read is not there */
+        HOLDS(!ok && !has(result, "response")); /* the requested response does not exist */
     } else if (job->results_sent > 0 || goes_on) {
         HOLDS(ok);
     } else if (job->stopping && !front.ending) {
@@ -718,7 +722,7 @@ void fm_outbox_send(struct fm_outbox *outbox, const char *frame, size_t len) {
     json_object_put(message);
 }
 
-static bool poked; /* the host's writer asks for frames until there is none, and then again only after a poke */
+static bool poked; /* the host's writer takes frames until there are none, and then waits for a poke */
 
 void fm_outbox_poke(struct fm_outbox *outbox) {
     poked = poked || outbox == &front.outbox;
@@ -732,7 +736,7 @@ void fm_outbox_mark(struct fm_outbox *outbox) {
 
 /*
  * Queued frames of a stream go before its pulled frames. The host waits for a frame that a thread builds. The frame
- * waits for the host too, even if the host had room for one, because other frames may have taken that room.
+ * also waits for the host, even if the host had room for a frame, because other frames may have taken this room.
  */
 static bool next_of_jobs(const char **frame, size_t *len) {
     bool more;
@@ -750,7 +754,7 @@ static bool next_of_jobs(const char **frame, size_t *len) {
     return more;
 }
 
-/* A job that the store reads must not be freed, whatever else happens to it. */
+/* A job that the store reads must not be freed, whatever happens to the job. */
 static void expect_stored_kept(void) {
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         HOLDS(!front.jobs[i].storing || front.jobs[i].state != FM_JOB_FREE);
@@ -825,7 +829,7 @@ static void note_retrieve(struct call *call, const struct fm_rpc_message *messag
     call->told = named ? find_told(json_object_get_string(value)) : NULL;
 }
 
-/* The response that a cancel names may end its streams early. */
+/* Notes that a cancel names the response, so its streams may end early. */
 static void note_cancel(const struct fm_rpc_message *message) {
     struct json_object *value = NULL;
     struct fm_rpc_id id;
@@ -971,7 +975,8 @@ static const char *const bodies[] = {
     "{\"input\":\"x\",\"background\":true}",
     "{\"input\":\"x\",\"background\":true,\"stream\":true}",
     "{\"previous_response_id\":\"resp_1\",\"stream\":true}",
-    "{\"input\":\"x\",\"background\":true,\"instructions\":\"%s\"}", /* repeated so often that its frames are large */
+    /* repeated so often that the response's frames are large */
+    "{\"input\":\"x\",\"background\":true,\"instructions\":\"%s\"}",
 };
 
 /* Appends the params, with the instructions if they contain some. */
@@ -984,7 +989,7 @@ static void append_params(const char *params, struct fm_buf *body) {
     fm_buf_append_str(body, hole ? hole + 2 : "");
 }
 
-/* Calls that each have one body; without a body: the events of a stored response. */
+/* Each of these calls has one body; without a body: the events of a stored response. */
 static const struct {
     const char *method;
     const char *params;
@@ -1003,7 +1008,7 @@ static const struct {
     {"embeddings.create", "{\"input\":[\"x\",\"y\"],\"dimensions\":2}"},
 };
 
-/* Asks for the events of a response that the host has seen, or of one in flight. */
+/* Requests the events of a response that the host has seen, or of a response in flight. */
 static void build_retrieve(struct choices *from, struct fm_buf *body) {
     unsigned choice = choose(from);
     const struct fm_job *job = nth_job(choice / 4);
@@ -1021,14 +1026,14 @@ static void build_retrieve(struct choices *from, struct fm_buf *body) {
     fm_buf_append_char(body, '}');
 }
 
-/* An id of the table, or a number. */
+/* Writes an id of the table, or a number. */
 static void append_id(unsigned choice, struct fm_buf *body) {
     char number[12];
     snprintf(number, sizeof number, "%u", choice);
     fm_buf_append_str(body, choice < COUNT(ids) ? ids[choice] : number);
 }
 
-/* What a cancel names: a job by its answer or its call, or something unknown; or it names too much or too little. */
+/* Writes what a cancel names: a job by its answer or its call, something unknown, or too much or too little. */
 static void build_cancel(struct choices *from, struct fm_buf *body) {
     unsigned choice = choose(from);
     if (choice >= 252) {
@@ -1059,7 +1064,7 @@ void host_call(struct choices *from) {
     struct fm_buf body;
     fm_buf_init(&body, EVENT_MAX);
     fm_buf_append_str(&body, "{\"jsonrpc\":\"2.0\"");
-    if (choice < 250) { /* otherwise it is a notification */
+    if (choice < 250) { /* without an id, the message is a notification */
         fm_buf_append_str(&body, ",\"id\":");
         append_id(choose(from), &body);
     }
@@ -1145,7 +1150,7 @@ static void settle(void) {
     } while (front.store_queue.first && (host_room > 0 || !front.store_queue.reply_waits));
 }
 
-/* The number of calls with this id that one of `jobs` or the store will answer. */
+/* Returns the number of calls with this id that one of `jobs` or the store will answer. */
 static unsigned in_flight(const struct fm_rpc_id *id, struct fm_job *const *jobs, size_t count) {
     unsigned found = front.shutdown_called && fm_rpc_id_equal(&front.shutdown_call, id);
     for (size_t i = 0; i < count; i++) {
@@ -1160,7 +1165,8 @@ static unsigned in_flight(const struct fm_rpc_id *id, struct fm_job *const *jobs
     return found + fm_store_answers_locked(&front, id);
 }
 
-/* The output of all choices; for a stored answer that is read, what its reader may still get. */
+/* Returns the size of the output of all choices. For a stored answer that is read, returns what its reader may still
+ * get. */
 static size_t output_of(const struct fm_job *job) {
     const struct fm_answer *answer = job->source ? &job->source->answer : &job->answer;
     size_t len = answer->output.len;
@@ -1253,7 +1259,7 @@ void front_end(void) {
     front.shutdown_call.len = 0;
 }
 
-/* ---- in place of supervisor.c: nobody is asked whether it is available ---- */
+/* ---- in place of supervisor.c: no engine is asked whether it is available ---- */
 
 void fm_engine_ask_locked(struct fm_program *program, struct fm_engine *probe) {
     (void)program;

@@ -34,7 +34,7 @@ static inline _Noreturn FM_PRINTF(4, 5) void does_not_hold(const char *file, int
     abort();
 }
 
-/* A copy of exactly `len` bytes, so that a sanitizer notices a read beyond them. */
+/* Returns a copy of exactly `len` bytes, so that a sanitizer notices a read after the last byte. */
 static inline char *exact_copy(const void *data, size_t len) {
     char *copy = malloc(len ? len : 1);
     HOLDS(copy);
@@ -64,7 +64,7 @@ static inline size_t choose_of(struct choices *from, size_t count) {
     return choose(from) % count;
 }
 
-/* The next `*len` bytes, or fewer if there are not enough. */
+/* Takes the next `*len` bytes, or fewer if there are not enough. */
 static inline const char *choose_bytes(struct choices *from, size_t *len) {
     const char *bytes = (const char *)from->at;
     *len = *len < choices_left(from) ? *len : choices_left(from);
@@ -76,7 +76,7 @@ static inline const char *choose_bytes(struct choices *from, size_t *len) {
 
 /* ---- JSON ---- */
 
-/* Parses with json-c. NULL may also be the value null: see `ok`. */
+/* Parses with json-c. A NULL result may also be the value null, so check `ok`. */
 static inline struct json_object *json_parse(const char *text, size_t len, int flags, bool *ok) {
     struct json_tokener *tokener = json_tokener_new_ex(FM_JSON_DEPTH_MAX + 1);
     HOLDS(tokener);
@@ -90,7 +90,8 @@ static inline struct json_object *json_parse(const char *text, size_t len, int f
     return root;
 }
 
-/* Parses what our side has written: the check must accept it, and json-c must read it. The caller puts the value. */
+/* Parses what our side has written: our check must accept the text, and json-c must read it. The caller frees the value
+ * with json_object_put. */
 static inline struct json_object *json_must_parse(const char *text, size_t len) {
     size_t offset = 0;
     const char *fault = fm_json_check(text, len, FM_JSON_VALUES_MAX, &offset);

@@ -1,7 +1,7 @@
 /*
- * The front's dispatch, with a stub for the engine. The first byte decides whether the rest is the host's bytes, or a
- * list of steps (calls, raw bodies, raw bytes, the engine's actions, whether the host reads). front.c checks every
- * output frame against PROTOCOL.md; after each step, every call was answered once or is in flight once.
+ * Fuzzes the front's dispatch, with a stub for the engine. The first byte decides whether the rest is the host's bytes,
+ * or a list of steps (calls, raw bodies, raw bytes, the engine's actions, whether the host reads). front.c checks every
+ * output frame against PROTOCOL.md. After each step, every call was answered once or is in flight once.
  */
 #include "front/engines/places.h"
 #include "tests/fuzz/front.h"
@@ -35,7 +35,7 @@ void fm_engines_pump_locked(struct fm_front *of) {
 }
 
 void engine_got(struct json_object *message) {
-    HOLDS_OR(false, "%s", json_object_to_json_string(message)); /* no other message goes to the stub */
+    HOLDS_OR(false, "%s", json_object_to_json_string(message)); /* the stub gets no other messages */
 }
 
 /* ---- what the engine does ---- */
@@ -58,7 +58,7 @@ static void accept(struct fm_job *job) {
 static void produce_vector(struct fm_job *job) {
     struct fm_error error;
     enum fm_code code = fm_answer_vector(&job->answer, "AACAPw==", 8, &error);
-    HOLDS(code == FM_OK || error.code == FM_INTERNAL); /* this was one too many */
+    HOLDS(code == FM_OK || error.code == FM_INTERNAL); /* this was one vector too many */
 }
 
 static void produce_logprobs(struct fm_job *job) {
@@ -68,7 +68,7 @@ static void produce_logprobs(struct fm_job *job) {
     json_object_put(list);
 }
 
-/* The largest choice stands for a text whose frames are large. */
+/* Chooses a text; the largest choice is a text with large frames. */
 static const char *choose_text(struct choices *from, size_t *len) {
     static char large[FM_LARGE + 1];
     *len = choose_of(from, 32);
@@ -119,7 +119,7 @@ static void finish(struct fm_job *job, enum fm_finish finish) {
     }
 }
 
-/* As after an engine's death, when another one answers from the beginning. */
+/* Does what happens after an engine's death, when another engine answers from the beginning. */
 static void restart(struct fm_job *job) {
     if (fm_job_is_held(job) && fm_job_can_restart(job)) {
         fm_job_restarted_locked(job);

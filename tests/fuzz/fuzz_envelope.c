@@ -1,7 +1,7 @@
 /*
- * Requests of models and clients on a fake desktop: {commands, needs_clarification, ...}. Nothing happens before all
- * commands of a request are checked. A refusal has a code of the contract; the description of a plan, and its result,
- * are JSON. Only windows and tabs that the plan named are closed. Nothing leaks.
+ * Fuzzes requests of models and clients on a fake desktop: {commands, needs_clarification, ...}. Nothing happens before
+ * all commands of a request are checked. A refusal has a code of the contract. The description of a plan and the plan's
+ * result are JSON. Only windows and tabs that the plan named are closed. Nothing leaks.
  */
 #include "backends/fake.h"
 #include "commands/plan.h"
@@ -103,7 +103,7 @@ static void ask(struct json_object *envelope) {
         description = json_tokener_parse(desktop_text);
         HOLDS(description);
     }
-    HOLDS(json_object_deep_copy(description, &copy, NULL) == 0); /* a copy, because running uses up its rules */
+    HOLDS(json_object_deep_copy(description, &copy, NULL) == 0); /* a copy, because a run uses up its rules */
     HOLDS(sy_fake_new(copy, &world.desktop, &error) == FM_OK);
     enum fm_code code = sy_plan_envelope(&world, envelope, &plan, &error);
     HOLDS(sy_fake_log(&world.desktop)->len == 0);

@@ -1,8 +1,8 @@
 /*
- * The engine's messages, with jobs in flight. An input is a list of steps: calls of the host, and replies, events, raw
- * bodies and raw bytes of the engine, in any order and with any values. front.c checks what the host gets against
- * PROTOCOL.md: whole frames, streams in order and without gaps, one end each. This file checks what the engine gets
- * against ENGINE.md.
+ * Fuzzes the engine's messages, with jobs in flight. An input is a list of steps: calls of the host, and replies,
+ * events, raw bodies and raw bytes of the engine, in any order and with any values. front.c checks what the host gets
+ * against PROTOCOL.md: whole frames, streams in order and without gaps, one end each. This file checks what the engine
+ * gets against ENGINE.md.
  */
 #include "front/engines/engine.h"
 #include "front/engines/events.h"
@@ -15,7 +15,7 @@
 
 static struct {
     struct fm_inbound inbound;
-    bool broken;                    /* its stdout can't be read any more */
+    bool broken;                    /* the engine's stdout can't be read any more */
     uint64_t jobs[FM_JOBS_MAX * 4]; /* the numbers of the last job.starts */
     size_t job_count;
     uint64_t aborted[FM_JOBS_MAX * 4];
@@ -80,7 +80,7 @@ static void settle_dead(struct fm_job *job, const struct fm_error *death) {
     }
 }
 
-/* Handles the end of the process: its jobs end, and the next one starts if jobs wait. */
+/* Handles the end of the process: its jobs end, and the next process starts if jobs wait. */
 static void reap_engine(void) {
     struct fm_error error = front.engines[0].end_error;
     if (!front.engines[0].pid) {
@@ -154,7 +154,7 @@ void engine_got(struct json_object *message) {
     }
 }
 
-/* ---- what the engine says ---- */
+/* ---- the engine's output ---- */
 
 struct before {
     uint64_t number;
@@ -166,11 +166,11 @@ struct before {
 /* Checks what the engine must not be able to do to a job, whatever it sends. */
 static void expect_job(const struct before *before, const struct fm_job *job) {
     bool same = job->state != FM_JOB_FREE && job->number == before->number;
-    if (before->state == FM_JOB_QUEUED) { /* the engine does not have it: it is only sent, or waits on */
+    if (before->state == FM_JOB_QUEUED) { /* the engine does not have the job yet: the job waits on, or is sent now */
         HOLDS(same && (job->state == FM_JOB_QUEUED || job->state == FM_JOB_SENT));
     }
     if (same && !before->opened) {
-        HOLDS(!before->stopping || !job->answer.opened); /* it fails without having begun a stream */
+        HOLDS(!before->stopping || !job->answer.opened); /* a job that is stopped fails without having begun a stream */
         HOLDS(job->answer.opened || (job->answer.output.len == 0 && job->answer.call_count == 0));
     }
 }
@@ -265,7 +265,7 @@ static void append_member(struct fm_buf *body, const char *name, const char *val
     fm_buf_append_str(body, value);
 }
 
-/* An object of up to 7 members, with objects in it. */
+/* Writes an object of up to 7 members, which may be objects too. */
 static void append_object(struct choices *from, struct fm_buf *body, unsigned depth, bool first) {
     for (size_t left = choose_of(from, 8); left; left--, first = false) {
         unsigned choice = choose(from);
@@ -280,7 +280,7 @@ static void append_object(struct choices *from, struct fm_buf *body, unsigned de
     }
 }
 
-/* Whole characters, escaped or not; sometimes more of them than fit into one delta to the host. */
+/* Writes whole characters, escaped or not; sometimes more than fit into one delta to the host. */
 static void append_text(struct choices *from, const char *key, struct fm_buf *body) {
     size_t len = choose_of(from, 64);
     struct fm_buf all;
@@ -339,7 +339,7 @@ static bool has_logprobs(const char *number) {
     return job && job->answer.request.logprobs;
 }
 
-/* The index of a call that begins, or of the current one; sometimes another index. */
+/* Writes the index of a call that begins, or of the current call; sometimes another index. */
 static void append_index(struct choices *from, const char *number, bool begins, struct fm_buf *body) {
     const struct fm_job *job = fm_job_by_run_locked(&front, strtoull(number, NULL, 10));
     unsigned choice = choose(from);
@@ -349,7 +349,7 @@ static void append_index(struct choices *from, const char *number, bool begins, 
     append_member(body, "index", index, false);
 }
 
-/* The members that the front needs before the vectors, and the next vector; sometimes nonsense. */
+/* Writes the members that the front needs before the vectors, and the next vector; sometimes wrong values. */
 static void append_vector(struct choices *from, const char *number, struct fm_buf *body) {
     static const char *const vectors[] = {"\"AACAPwAAAAAAAAAA\"", "\"AACAPw==\"", "\"x\"", "7"};
     const struct fm_job *job = fm_job_by_run_locked(&front, strtoull(number, NULL, 10));
@@ -434,7 +434,7 @@ static void send_reply(struct choices *from) {
     engine_send_body(body, (size_t)len);
 }
 
-/* The usual beginning of a new front: an engine that answers both calls well. */
+/* Begins with a new front, whose engine answers both calls well. */
 static void start_well(void) {
     static const char initialized[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"ok\":true,\"protocol_version\":1}}";
     static const char loaded[] = "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"ok\":true,\"slots\":4}}";
@@ -442,7 +442,7 @@ static void start_well(void) {
     engine_send_body(loaded, sizeof loaded - 1);
 }
 
-/* Acts as the watchdog and its grace do. */
+/* Does what the watchdog does, at its limits and after the grace. */
 static void time_out(struct choices *from) {
     struct fm_job *job = nth_job(choose(from));
     struct fm_error error;

@@ -1,7 +1,7 @@
 /*
- * The secrets filter. The output is the same whether the text comes whole, byte by byte or in pieces. It contains no
- * secret that the filter knows. It is UTF-8 if the text is, and in each piece if the pieces are. It only has bytes of
- * the text and markers, in their order.
+ * Fuzzes the secrets filter. The output is the same whether the text comes whole, byte by byte or in pieces. The output
+ * contains no secret that the filter knows. It is UTF-8 if the text is UTF-8, and each piece of the output is UTF-8 if
+ * each piece of the text is. It only has bytes of the text, in their order, and markers.
  *
  * The first byte of an input chooses the pieces.
  */
@@ -24,7 +24,7 @@ static struct gw_known *known_secrets(void) {
     return known;
 }
 
-/* Filters pieces of at most `most` bytes; pieces of whole characters if the text is UTF-8. */
+/* Filters pieces of at most `most` bytes. If the text is UTF-8, the pieces have whole characters. */
 static void filter_pieces(const char *text, size_t len, unsigned most, bool utf8, struct fm_buf *out) {
     struct gw_filter *filter = gw_filter_new(known_secrets());
     HOLDS(filter);

@@ -1,7 +1,7 @@
 /*
- * The framer. An input is a size, a list of piece lengths and a stream of bytes. The stream in one piece, in those
- * pieces and byte by byte must give the same events, and so must a second implementation of the rules. Bodies that are
- * framed again must come out unchanged. The parser never uses more memory than the bytes that it got.
+ * Fuzzes the framer. An input is a size, a list of piece lengths and a stream of bytes. The stream must give the same
+ * events in one piece, in pieces of these lengths, byte by byte, and in a second implementation of the rules. Bodies
+ * that are framed again must come out unchanged. The parser never uses more memory than the bytes that it has got.
  */
 #include "protocol/frame.h"
 #include "tests/fuzz/fuzz.h"
@@ -18,7 +18,7 @@ struct event {
     enum fm_frame_event kind;
     size_t end; /* bytes of the stream after which the event was reported */
     size_t start;
-    size_t len; /* of the body, in the transcript's `bodies` */
+    size_t len; /* position of the body in the transcript's `bodies` */
 };
 
 struct transcript {
@@ -66,7 +66,7 @@ static bool feed_piece(struct fm_framer *framer, const char *piece, size_t len, 
     }
 }
 
-/* Checks that a broken framer stays broken: nothing more is read. */
+/* Checks that a broken framer stays broken, and reads nothing more. */
 static void stays_broken(struct fm_framer *framer) {
     const char *at = "Content-Length: 0\r\n\r\n";
     size_t len = 21;
@@ -117,8 +117,8 @@ static void expect_same(const struct transcript *a, const struct transcript *b) 
 
 /* ---- the rules once more, for a stream that is all there ---- */
 
-/* The Content-Length of a whole header; -1: the header is broken. `*charset`: it names one, which may be other than
- * UTF-8. */
+/* Returns the Content-Length of a whole header; -1: the header is broken. `*charset`: the header names a charset, which
+ * may be other than UTF-8. */
 struct header {
     int64_t length;
     bool charset;
@@ -165,7 +165,7 @@ static bool read_line(const char *line, size_t len, struct header *header) {
     return true;
 }
 
-/* Reads a header, or the part of it that has come. False if it is already broken. */
+/* Reads a header, or the part of the header that has come. False if this part is already broken. */
 static bool read_header(const char *text, size_t len, struct header *header) {
     unsigned lines = 0;
     *header = (struct header){.length = -1};
@@ -186,7 +186,7 @@ static bool read_header(const char *text, size_t len, struct header *header) {
     return true;
 }
 
-/* Where the header's empty line ends; 0 if it has not come yet. */
+/* Returns where the header's empty line ends; 0 if this line has not come yet. */
 static size_t header_end(const char *text, size_t len) {
     if (len >= 2 && memcmp(text, "\r\n", 2) == 0) {
         return 2;

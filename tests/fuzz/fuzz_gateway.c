@@ -1,7 +1,7 @@
 /*
- * A WebSocket of the gateway that is logged in, from bytes to answers: the first byte chooses how the bytes are split,
- * or that they are one frame's text. Each frame of text has one answer, which is JSON with an id and either a result or
- * an error.
+ * Fuzzes a WebSocket of the gateway that is logged in, from bytes to answers. The first byte chooses how the bytes are
+ * split, or that they are one frame's text. Each frame of text gets one answer, which is JSON with an id and either a
+ * result or an error.
  */
 #include "net/websocket.h"
 #include "rpc/rpc.h"
@@ -59,7 +59,7 @@ static void feed(struct gw_peer *peer, const uint8_t *data, size_t size, size_t 
         size_t len = step < size - at ? step : size - at;
         written = 0;
         if (!gw_websocket_feed(&socket, data + at, len)) {
-            HOLDS(written >= 2); /* it gives the reason: a close frame */
+            HOLDS(written >= 2); /* the gateway gives the reason in a close frame */
             break;
         }
     }

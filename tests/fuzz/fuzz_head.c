@@ -1,5 +1,5 @@
 /*
- * gw_head_read. A head that it accepts has one Host, which is ours, no Origin except ours, and no query. With the
+ * Fuzzes gw_head_read. An accepted head has one Host, which is ours, no Origin except ours, and no query. With the
  * policy for another port, the same head is never accepted.
  */
 #include "net/head.h"
@@ -7,7 +7,7 @@
 
 #include <strings.h>
 
-/* How often `word` is in the text, in upper or lower case. */
+/* Returns how often `word` is in the text, in upper or lower case. */
 static size_t occurrences(const char *text, size_t len, const char *word) {
     size_t count = 0;
     size_t word_len = strlen(word);

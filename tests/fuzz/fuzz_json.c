@@ -1,8 +1,8 @@
 /*
- * fm_json_check, our tree and json-c. The check accepts the same texts as a second implementation of the rules. json-c
- * parses each accepted text, also in its strict mode, to the same tree as ours. What json-c writes from the tree passes
- * the check and is the same value. A text that is cut short is refused. In the other direction: whatever bytes our
- * writer gets, the check accepts its output.
+ * Fuzzes fm_json_check and our tree, and compares them with json-c. The check accepts the same texts as a second
+ * implementation of the rules. json-c parses each accepted text, also in its strict mode, to the same tree as our
+ * parser. What json-c writes from the tree passes the check and is the same value. A text that is cut short is refused.
+ * Whatever bytes our writer gets, the check accepts the writer's output.
  */
 #include "protocol/json_tree.h"
 #include "protocol/rpc.h"
@@ -17,11 +17,11 @@ static bool is_space(char c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* ---- the rules once more, as a descent ---- */
+/* ---- the rules once more, as a recursive descent ---- */
 
 /*
- * Each function returns the place after its part of the text, or NULL. Then `dead` is the byte that is not allowed, the
- * end of the wrong escape or number, or the beginning of the first value that is too many.
+ * Each function returns the place after its part of the text, or NULL. With NULL, `dead` is the byte that is not
+ * allowed, the end of the wrong escape or number, or the beginning of the first value above the limit.
  */
 struct rules {
     const char *end;
@@ -41,7 +41,7 @@ static const char *blank(const struct rules *rules, const char *at) {
     return at;
 }
 
-/* `at` is a lead byte; the decision uses the code point, not tables of bytes. */
+/* `at` is a lead byte. The decision uses the code point, not tables of bytes. */
 static const char *rule_character(struct rules *rules, const char *at) {
     static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
     unsigned char lead = (unsigned char)*at;
@@ -206,7 +206,7 @@ static const char *rule_value(struct rules *rules, const char *at, int depth) {
     return *at == '-' || isdigit((unsigned char)*at) ? rule_number(rules, at) : rule_word(rules, at);
 }
 
-/* Checks that the check finds the fault at its place, not later. */
+/* Tests that fm_json_check finds the fault at its place, not later. */
 static void expect_rules(const char *text, size_t len, bool accepted, size_t offset) {
     struct rules rules = {.end = text + len, .dead = NULL};
     const char *at = rule_value(&rules, text, 0);
@@ -220,7 +220,7 @@ static void expect_rules(const char *text, size_t len, bool accepted, size_t off
 
 /* ---- what the check accepts ---- */
 
-/* What json-c writes from the value must be JSON, and the same value. */
+/* Tests that what json-c writes from the value is JSON, and the same value. */
 static void expect_round_trip(struct json_object *value) {
     struct fm_buf text;
     struct fm_buf again;
@@ -239,10 +239,10 @@ static void expect_round_trip(struct json_object *value) {
     fm_buf_free(&text);
 }
 
-/* json-c's strict mode is too lax for the wire, but whatever it refuses is not JSON. */
+/* json-c's strict mode is too lax for our rules, but whatever it refuses is not JSON. */
 static void expect_strict(const char *text, size_t len, struct json_object *value) {
     bool ok = false;
-    while (len && is_space(text[len - 1])) { /* json-c takes it for a second value */
+    while (len && is_space(text[len - 1])) { /* json-c takes these bytes for a second value */
         len--;
     }
     struct json_object *strict = json_parse(text, len, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8, &ok);
@@ -272,8 +272,8 @@ static bool has_pair_that_json_c_mistakes(const char *text, size_t len) {
 }
 
 /*
- * Our tree must equal that of json-c's tokener, to the last digit. Our tree keeps an integer beyond 64 bits as text;
- * parsing that again gives the tokener's value.
+ * Our tree must equal the tree of json-c's tokener, to the last digit. Our tree keeps an integer beyond 64 bits as
+ * text; parsing this text gives the tokener's value.
  */
 static void expect_same_tree(const char *text, size_t len, struct json_object *value) {
     struct fm_buf scratch;

@@ -1,7 +1,7 @@
 /*
- * Lines of an MCP client, on a fake desktop. The first byte is the number of lines before jobs are done. Every request
- * gets one answer with its id, unless it was cancelled; an invalid line gets one without an id; nothing else gets an
- * answer. The output consists of whole lines of JSON.
+ * Fuzzes lines of an MCP client, on a fake desktop. The first byte is the number of lines before jobs are done. Every
+ * request gets one answer with its id, unless it was cancelled. An invalid line gets an answer without an id. Nothing
+ * else gets an answer. The output consists of whole lines of JSON.
  */
 #include "backends/fake.h"
 #include "mcp/caller.h"
@@ -22,7 +22,7 @@ static const char description[] =
 struct expected {
     struct fm_rpc_id id;
     bool answered;
-    bool may_lack; /* it was cancelled, so its answer may be missing */
+    bool may_lack; /* the request was cancelled, so its answer may be missing */
 };
 
 struct client {
@@ -174,7 +174,8 @@ static void check_answer(struct client *client, struct json_object *root) {
     }
     HOLDS(fm_rpc_id_read(value, &id));
     struct expected *found = NULL;
-    for (size_t i = 0; i < client->count; i++) { /* if several requests have this id: one that was not cancelled */
+    /* if several requests have this id, prefers one that was not cancelled */
+    for (size_t i = 0; i < client->count; i++) {
         struct expected *at = &client->expected[i];
         if (!at->answered && fm_rpc_id_equal(&at->id, &id) && (!found || found->may_lack)) {
             found = at;

@@ -1,8 +1,8 @@
 /*
- * A server's stream, in one of three dialects. Its events are the same whether it comes whole, in pieces or byte by
- * byte, and the same as those of a second implementation of the rules. The parts that the reader passes on are the same
- * too, in the same order and in whole characters, and nothing comes after a fault. If an answer ends well without a
- * part, the stream had none: no event has a text, or a call, at the places that the dialect uses.
+ * Fuzzes a server's stream, in one of three dialects. The events are the same whether the stream comes whole, in pieces
+ * or byte by byte, and a second implementation of the rules gives the same events. The parts that the reader passes on
+ * are the same too, in the same order and in whole characters, and nothing comes after a fault. If an answer ends well
+ * without a part, the stream had no part: no event has a text or a call at the places that the dialect uses.
  *
  * Input: the dialect (modulo 3), the size of a piece (0 counts as 256), the stream.
  */
@@ -40,7 +40,7 @@ static void read_events(const char *text, size_t len, size_t piece, struct fm_bu
     fm_sse_free(&sse);
 }
 
-/* ---- the rules once more, on a text that is there as a whole ---- */
+/* ---- the rules once more, on a whole text ---- */
 
 struct rules {
     struct fm_buf name;
@@ -130,7 +130,7 @@ static bool is(struct json_object *object, const char *key, const char *text) {
     return json_object_is_type(value, json_type_string) && strcmp(json_object_get_string(value), text) == 0;
 }
 
-/* The text of a part, by its type; NULL: the type is not known. */
+/* Returns the text of a part, by its type; NULL: the type is not known. */
 static struct json_object *part_text(struct json_object *part) {
     static const char *const types[][2] = {{"text", "text"},           {"output_text", "text"},
                                            {"refusal", "refusal"},     {"thinking", "thinking"},
@@ -143,7 +143,7 @@ static struct json_object *part_text(struct json_object *part) {
     return member(part, "type") ? NULL : member(part, "text");
 }
 
-/* Whether a value has content: a string that is not empty, or a number, at any depth. */
+/* Whether a value contains a string that is not empty, or a number, at any depth. */
 static bool says(struct json_object *value) {
     struct json_object_iter at;
     bool any = json_object_is_type(value, json_type_int) || json_object_is_type(value, json_type_double) ||
@@ -223,7 +223,7 @@ static bool look_at_silence(void *state, const struct fm_sse_event *event) {
     return !silence->over;
 }
 
-/* Checks that the stream of an answer that ended well without a part had none. */
+/* For an answer that ended well without a part: checks that its stream had no part. */
 static void expect_silence(enum fm_dialect_kind dialect, const char *text, size_t len) {
     struct silence silence = {.dialect = dialect};
     struct fm_sse sse;
@@ -233,7 +233,7 @@ static void expect_silence(enum fm_dialect_kind dialect, const char *text, size_
     fm_sse_free(&sse);
 }
 
-/* Reads the same bytes as an answer that is not streamed. */
+/* Reads the bytes as an answer that is not streamed. */
 static void read_whole(enum fm_dialect_kind dialect, const char *text, size_t len) {
     static const struct fm_secrets none;
     static struct fm_endpoint endpoint = {.base = (char *)"", .host = (char *)"h"};

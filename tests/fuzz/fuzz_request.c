@@ -1,8 +1,8 @@
 /*
- * The surface's check of a request body, of all APIs. The first byte chooses the API, and whether the rest is the
- * body's text or a list of choices that builds one (which gets deeper into the tables). The error for a refused body
- * can be sent. An accepted body makes a job that the engines' reader accepts. Ignored members have no effect: without
- * them, the body is the same request.
+ * Fuzzes the surface's check of a request body, for all APIs. The first byte chooses the API, and whether the rest is
+ * the body's text or a list of choices that builds a body (which gets deeper into the tables). The error for a refused
+ * body can be sent. An accepted body makes a job that the engines' reader accepts. Ignored members have no effect:
+ * without them, the body is the same request.
  */
 #include "engine/kit/job_read.h"
 #include "protocol/json_tree.h"
@@ -16,8 +16,8 @@
 #define BODY_MAX   1000000u
 #define DEPTH_MAX  6
 #define LIMITS_MAX 86400000
-#define COMPACT    251 /* this first byte chooses that API, with a body as text */
-#define EMBEDDINGS 252 /* first bytes from here on choose that API */
+#define COMPACT    251 /* this first byte chooses compaction, with a body as text */
+#define EMBEDDINGS 252 /* first bytes from here on choose embeddings */
 
 /* ---- building a body ---- */
 
@@ -195,7 +195,7 @@ static void build_array(struct choices *from, struct fm_json_writer *w, unsigned
     fm_json_array_end(w);
 }
 
-/* A value as long as the limits for lengths. */
+/* Writes a value as long as the limits for lengths. */
 static void build_long(struct choices *from, struct fm_json_writer *w) {
     static const char *const characters[] = {"x", "\xC3\xA9"};
     static const size_t lengths[] = {63, 64, 65, 511, 512, 513, 200};
@@ -215,7 +215,7 @@ static void build_raw(struct choices *from, struct fm_json_writer *w) {
     fm_json_string(w, raw, len);
 }
 
-/* A message or a part: the members that each needs, and some more. */
+/* Writes a message or a part: the required members, and some more. */
 static void build_turn(struct choices *from, struct fm_json_writer *w, unsigned depth) {
     static const char *const kinds[] = {"type", "role"};
     static const char *const contents[] = {"content", "text", "refusal"};
@@ -262,7 +262,7 @@ static void build_value(struct choices *from, struct fm_json_writer *w, unsigned
 
 static const struct api {
     const struct fm_surface *surface;
-    const char *needed; /* the members that it needs, as JSON */
+    const char *needed; /* the required members, as JSON */
     bool has_usage;     /* it has stream_options.include_usage */
 } apis[] = {
     {&fm_surface_responses, "\"input\":\"x\"", false},
@@ -319,7 +319,7 @@ static struct json_object *parse_members(const struct fm_buf *members, const cha
     return object;
 }
 
-/* Engines refuse a job that breaks ENGINE.md; what passes the surface must never be such a job. */
+/* Engines refuse a job that breaks ENGINE.md. The surface must never accept a request that makes such a job. */
 static void expect_job(const struct fm_buf *members) {
     struct fm_error error = {.code = FM_OK};
     struct fm_kit_job job = {0};
@@ -346,7 +346,7 @@ static void expect_job(const struct fm_buf *members) {
     json_object_put(params);
 }
 
-/* Checks the job for an engine with all extras, and for one without, which gets less. */
+/* Checks the job for an engine with all extras, and for an engine without extras, which gets less. */
 static void expect_whole_job(struct fm_request *request) {
     for (unsigned has = 0; has < 2; has++) {
         struct fm_buf job;
@@ -370,7 +370,7 @@ static void expect_ignored(const struct fm_request *request) {
     HOLDS_OR(count <= FM_IGNORED_MAX + 1, "%zu", count);
 }
 
-/* `body` is what is left after the check. */
+/* `body` is the rest of the body after the check. */
 static void expect_same_request(const struct fm_request *request, const struct api *api, struct json_object *body) {
     struct fm_error error = {.code = FM_OK};
     struct fm_request again;
@@ -397,11 +397,11 @@ static void expect_request(struct fm_request *request, const struct api *api, si
     HOLDS(request->output_start.len <= body_len);
     HOLDS(request->input_count <= FM_INPUTS_MAX && request->dimensions >= 0 && request->dimensions <= INT32_MAX);
     HOLDS(!request->model || is_utf8(request->model, strlen(request->model)));
-    /* request.c's maximum depends on this: a call gets longer as a separate message, and so do tools in the echo */
+    /* request.c's maximum depends on this: a call as a separate message is longer, and so are tools in the echo */
     HOLDS_OR(request->job_members.len <= body_len + body_len / 6 + 512, "%zu of %zu", request->job_members.len,
              body_len);
     HOLDS_OR(request->echo.len <= 3 * body_len + 1024, "%zu of %zu", request->echo.len, body_len);
-    if (!request->unresolved) { /* otherwise its messages come from the store */
+    if (!request->unresolved) { /* without messages here, they come from the store */
         expect_whole_job(request);
     }
     json_object_put(parse_members(&request->echo, "{"));
@@ -425,7 +425,7 @@ static void run(const struct api *api, const char *text, size_t len) {
             expect_ignored(&request);
             expect_same_request(&request, api, body);
         }
-        json_object_put(body); /* the request keeps nothing of the body */
+        json_object_put(body); /* the request must keep nothing of the body */
         body = NULL;
         if (code == FM_OK) {
             expect_request(&request, api, len);

@@ -1,7 +1,7 @@
 /*
- * A JSON schema before the grammar library gets it. A refusal names a path that begins with format.schema; for a schema
- * that is accepted, the guide and the report are JSON; and a schema that is accepted as strict, with nothing left to
- * check, is also accepted without `strict`.
+ * Fuzzes the check of a JSON schema before the grammar library gets the schema. A refusal names a path that begins with
+ * format.schema. For an accepted schema, the guide and the report are JSON. A schema that is accepted as strict, with
+ * nothing left to check, is also accepted without `strict`.
  */
 #include "engine/guide/schema.h"
 #include "protocol/json_tree.h"

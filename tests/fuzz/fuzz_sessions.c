@@ -1,7 +1,7 @@
 /*
- * Session mode without its threads. The first bytes choose the limits and the size of pieces; the rest are lines of a
- * host. A session_id of one digit stands for the id of an open session. A message is answered at once: with the prompt
- * "r", its content is the front's reply; otherwise it is the model's text.
+ * Fuzzes session mode without its threads. The first bytes choose the limits and the size of pieces; the rest are lines
+ * of a host. A session_id of one digit stands for the id of an open session. A message is answered at once: with the
+ * prompt "r", its content is the front's reply; otherwise it is the model's text.
  */
 #include "base/utf8.h"
 #include "protocol/json_tree.h"
@@ -18,7 +18,7 @@ struct gateway {
     struct fm_session_options options;
     struct fm_session_table table;
     struct fm_buf scratch;
-    struct fm_buf answer; /* the answer to the last line; empty if it had none */
+    struct fm_buf answer; /* the answer to the last line; empty if there was no answer */
     bool ended;
 };
 
@@ -87,7 +87,7 @@ static void check_availability(const struct fm_rpc_message *message) {
     HOLDS(is_utf8(reason, strlen(reason)) && strlen(reason) < sizeof reason);
 }
 
-/* After a reply was read: a result with the requested shape, or a fault and nothing to free. */
+/* Checks the outcome after a reply was read: a result with the requested shape, or a fault and nothing to free. */
 static enum fm_fault_code end_turn(struct gateway *gateway, struct fm_session *session, enum fm_output_format format,
                                    const struct fm_rpc_message *message, struct fm_fault *fault) {
     struct fm_turn_result result;
@@ -163,7 +163,7 @@ static struct fm_session *find_session(const struct gateway *gateway, struct fm_
     return fm_session_find(&gateway->table, id);
 }
 
-/* FM_FAULT_NONE: done; if nothing was written yet, the answer is "ok". */
+/* Returns FM_FAULT_NONE if the command succeeded; if nothing was written yet, the answer is then "ok". */
 static enum fm_fault_code serve_command(struct gateway *gateway, struct fm_command *command, struct fm_fault *fault) {
     bool of_session = command->kind == FM_COMMAND_MESSAGE || command->kind == FM_COMMAND_CLOSE;
     struct fm_session *session = find_session(gateway, command->session_id);
@@ -231,13 +231,14 @@ static void on_line(struct gateway *gateway, const char *line, size_t len) {
 
 /* ---- an input ---- */
 
-/* Takes the lines that are ready; they must be the beginning of `rest`. */
+/* Takes the lines that are ready, which must be the beginning of `rest`. */
 static void take_lines(struct gateway *gateway, struct fm_lines *lines, struct choices *rest) {
     const char *line;
     size_t len;
     enum fm_line_event event;
     while ((event = fm_lines_next(lines, &line, &len)) != FM_LINE_NONE) {
-        HOLDS(event == FM_LINE_READY && len <= choices_left(rest)); /* no input is long enough for the other event */
+        /* no input is long enough for FM_LINE_TOO_LONG */
+        HOLDS(event == FM_LINE_READY && len <= choices_left(rest));
         HOLDS(len == 0 || (memcmp(line, rest->at, len) == 0 && !memchr(line, '\n', len)));
         rest->at += len;
         HOLDS(choices_left(rest) == 0 ? lines->ended : *rest->at == '\n');

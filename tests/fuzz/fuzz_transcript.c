@@ -1,9 +1,10 @@
 /*
- * gw_recover and the views. Whatever a transcript's bytes are, the result of a start is complete: a second start finds
- * nothing to cut, to set aside or to close. Only whole lines are kept, and each of them was in the text. A transcript
- * that is cut anywhere is repaired to the records before the cut, and does not count as damaged because of it.
+ * Fuzzes gw_recover and the views. Whatever a transcript's bytes are, one start repairs everything: a second start
+ * finds nothing to cut, to set aside or to close. Only whole lines are kept, and each kept line was in the text. A
+ * transcript that is cut anywhere is repaired to the records before the cut, and does not count as damaged because of
+ * it.
  *
- * The first two bytes of an input say where the text after them is cut.
+ * The first two bytes of an input say where the rest, the text, is cut.
  */
 #include "sessions/recovery.h"
 #include "sessions/transcript.h"

@@ -1,7 +1,7 @@
 /*
- * URLs from users and models. An opened URL is http or https, has a host, and neither a name nor a password; it is
- * UTF-8 without control characters, and giving it again opens the same URL. A refusal has one of the contract's codes.
- * A cleaned URL has no query, no fragment and no password.
+ * Fuzzes URLs from users and models. An opened URL is http or https, has a host, and neither a name nor a password. It
+ * is UTF-8 without control characters, and opening it again gives the same URL. A refusal has one of the contract's
+ * codes. A cleaned URL has no query, no fragment and no password.
  */
 #include "desktop/clean.h"
 #include "desktop/refuse.h"
@@ -21,7 +21,7 @@ static void expect_code(const struct fm_error *error) {
     HOLDS(strcmp(error->param, "url") == 0 && is_utf8(error->detail, strlen(error->detail)));
 }
 
-/* Reads it like a browser: a backslash counts as a slash. */
+/* Reads the URL like a browser: a backslash counts as a slash. */
 static void expect_safe(const char *url) {
     size_t len = strlen(url);
     bool tls = strncasecmp(url, "https://", 8) == 0;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """
-A fuzz target's corpus in one file, so that a change of it is one file of the repository.
+Packs a fuzz target's corpus into one file, so that a changed corpus is one changed file of the repository.
 
     pack.py pack FOLDER FILE     packs the files of FOLDER
     pack.py unpack FILE FOLDER   writes each entry to FOLDER, as a file with its name
@@ -17,7 +17,7 @@ import sys
 
 
 class Damaged(Exception):
-    """The file is not a pack; the text names the file and the place."""
+    """The file is not a pack. The text names the file and the place."""
 
 
 def entries(path):

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fuzzes, beginning with the corpus: builds the targets with clang, runs each for MINUTES, minimises the new inputs into
-# tests/fuzz/corpus/TARGET.pack, and prints a table. Installs nothing; needs clang with compiler-rt, cmake, ninja, json-c and
+# Runs the fuzz targets, beginning with the corpus: builds the targets with clang, runs each for MINUTES, minimises the new inputs
+# into tests/fuzz/corpus/TARGET.pack, and prints a table. Installs nothing; needs clang with compiler-rt, cmake, ninja, json-c and
 # python3, and for some targets what `sh packaging/setup.sh --tests --no-build` downloads.
 #
 # usage: sh tests/fuzz/run.sh [-j N] MINUTES [TARGET...]
@@ -108,7 +108,7 @@ fuzz() {
   [ "$jobs" -eq 1 ] || set -- "$@" -jobs="$jobs" -workers="$jobs"
   program=$FM_ROOT/$BUILD/tests-bin/fuzz_$1
   shift
-  # Freed memory is used again soon, because that is faster than new memory all the time.
+  # Freed memory is used again soon, which is faster than new memory all the time.
   status=0
   (cd "$run" && ASAN_OPTIONS=quarantine_size_mb=16 "$program" "$@" >fuzz.log 2>&1) || status=$?
 }
@@ -139,7 +139,7 @@ executions() {
   awk '/^stat::number_of_executed_units:/ { runs += $2 } END { printf "%d", runs }' "$@"
 }
 
-# check_run TARGET: without a finding, a target runs until its time is over, and exits 0. Leaves in $ran whether it did.
+# check_run TARGET: sets $ran to whether the target ran until its time was over and exited 0, as it does without a finding.
 check_run() {
   ran=yes
   [ "$count" -eq 0 ] || return 0
@@ -150,7 +150,7 @@ check_run() {
   tail -n 5 "$run/fuzz.log" >&2
 }
 
-# minimise TARGET: the smallest set of inputs, old and new, with the same coverage. A merge drops inputs that fail.
+# minimise TARGET: finds the smallest set of inputs, old and new, with the same coverage. A merge drops inputs that fail.
 minimise() {
   if [ "$count" -ne 0 ] || [ "$ran" = no ]; then
     say "the corpus of $1 stays as it is"

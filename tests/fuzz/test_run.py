@@ -1,5 +1,5 @@
-"""run.sh with scripts in place of the target and the tools: its exit status, and the changes of the corpus. And packs
-themselves."""
+"""Tests run.sh with scripts in place of the target and the tools: its exit status, and the changes of the corpus. Also tests
+packs."""
 
 import glob
 import os

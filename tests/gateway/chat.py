@@ -13,12 +13,12 @@ WORKSPACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../gate
 
 
 def bash(command, **more):
-    """A step of the fake engine: the model calls bash."""
+    """Returns a step of the fake engine: the model calls bash."""
     return {"tool_call": {"name": "bash", "arguments": json.dumps({"command": command, **more})}}
 
 
 def run_bash(*steps):
-    """A message that the model answers with a command; the command's output is the model's next script."""
+    """Returns a message that the model answers with a command. The command's output is the model's next script."""
     return script(bash(f"printf %s {json.dumps(json.dumps(steps))}"))
 
 
@@ -37,7 +37,7 @@ def gateway(*args, home=None, token=TOKEN, env=None, settings=None, cwd=None):
 
 
 class Client:
-    """A socket that is logged in. `events` has those that no test has read yet, in their order."""
+    """A socket that is logged in. `events` has the events that no test has read yet, in their order."""
 
     def __init__(self, gateway, token=TOKEN):
         self.socket = gateway.logged_in(token)
@@ -63,7 +63,7 @@ class Client:
         return self.answers.pop(call)
 
     def call(self, method, **params):
-        """The result; an error raises AssertionError."""
+        """Returns the result; an error raises AssertionError."""
         answer = self.answer(self.send(method, **params))
         assert "result" in answer, answer
         return answer["result"]
@@ -90,7 +90,7 @@ class Client:
         return self.call("chat.send", sessionKey=key, message=message, **params)["runId"]
 
     def end(self, run):
-        """The run's events up to its end, which is the last one, as (name, data)."""
+        """Returns the run's events up to its end, which is the last event, as (name, data)."""
         taken = []
         while True:
             for at, event in enumerate(self.events):

@@ -83,7 +83,7 @@ static void on_input(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf) {
 }
 
 void driver_run(uv_loop_t *loop, void (*take)(struct json_object *line), void (*ended)(void)) {
-    signal(SIGPIPE, SIG_IGN); /* as in the gateway: an abort may come just after the child has ended */
+    signal(SIGPIPE, SIG_IGN); /* as in the gateway, because an abort may come just after the child has ended */
     take_line = take;
     on_end = ended;
     fm_lines_init(&lines);

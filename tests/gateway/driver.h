@@ -18,7 +18,7 @@ struct json_object;
  */
 void driver_run(uv_loop_t *loop, void (*take)(struct json_object *line), void (*ended)(void));
 
-/* A member of a line; NULL or 0 if the line does not have it. Strings belong to the line. */
+/* Return a member of a line; NULL or 0 if the line does not have it. Strings belong to the line. */
 struct json_object *driver_member(struct json_object *line, const char *name);
 const char *driver_text(struct json_object *line, const char *name);
 int64_t driver_number(struct json_object *line, const char *name);

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""The goals of the gateway: fast compared with the bare helper, small, and right in what it remembers. Prints a row for each
-goal, measured on this machine, with the target. Run it on a machine without other work; it takes some minutes.
+"""Measures the goals of the gateway: fast compared with the bare helper, small, and with a memory that finds the right sessions.
+Prints a row for each goal, measured on this machine, with the target. Run it on a machine without other work; it takes some
+minutes.
 
     goals.py [ROUNDS]     rounds of the first row (default 200). FM_BIN as in the tests
 
-The first row uses the fake engine in both, in turns, so that it measures the gateway's own time: message on the disk,
-agent, transcript, request, and the way back. The second one is with the memory on, a past of 40 sessions, and the embedding
-model.
+The first row compares gateway and helper in turns, both with the fake engine. So it measures the gateway's own time: message on
+the disk, agent, transcript, request, and the way back. The second row is with the memory on, 40 earlier sessions, and the
+embedding model.
 """
 
 import glob

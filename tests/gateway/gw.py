@@ -79,7 +79,7 @@ class Gateway:
         return sock
 
     def stop(self):
-        """Ends it normally; returns the exit status. A sanitizer's report is a failure."""
+        """Ends the gateway normally; returns the exit status. A sanitizer's report is a failure."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         status = self.process.wait(WAIT)
@@ -114,11 +114,11 @@ def answer(data):
 
 
 class Closed(Exception):
-    """The other side has closed: (code, reason); the code is 0 if it sent none."""
+    """The other side has closed: (code, reason). The code is 0 if the other side sent none."""
 
 
 class WebSocket:
-    """A client that can break each rule: `send_frame` sends anything."""
+    """A client that can break every rule: `send_frame` sends anything."""
 
     def __init__(self, gateway, path="/", headers=(), host=None, key=None):
         self.sock = gateway.connect()

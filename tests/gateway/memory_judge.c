@@ -37,7 +37,7 @@ static void must(enum fm_code code, const struct fm_error *error) {
     }
 }
 
-/* ---- vectors by the other side ---- */
+/* ---- vectors from the program that started this one ---- */
 
 static float *read_vectors(size_t count, size_t *dimensions) {
     char *line = NULL;

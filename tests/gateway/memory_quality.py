@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""How often the memory finds the right session: 60 labelled questions, by words, by vectors and by both.
+"""Measures how often the memory finds the right session: 60 labelled questions, by words, by vectors and by both.
 
     memory_quality.py [PROGRAM]     PROGRAM is memory_judge (build/tests-bin/memory_judge); FM_BIN has fm-proxy
 
-memory_questions.jsonl has conversations: 60 with a question that only they answer, and others on similar topics. A third of
-the questions has other words than the conversation ("meaning"), a third has some of its words ("mixed"), and a third asks for
-a name or number among similar ones ("name"). The documents of this repository are further sessions, as a haystack. The vectors
-come from the embedding model that packaging/setup.sh downloads, through fm-proxy. The script prints recall@1, @3, @5 and the
-mean reciprocal rank. It fails if recall@5 of both methods together is below 0.9, or not above that of words only and of
+memory_questions.jsonl has conversations: 60 with a question that only this conversation answers, and others on similar topics. A
+third of the questions has other words than the conversation ("meaning"), a third has some of the same words ("mixed"), and a
+third asks for a name or number among similar ones ("name"). The documents of this repository are further sessions, as a haystack.
+The vectors come from the embedding model that packaging/setup.sh downloads, through fm-proxy. The script prints recall@1, @3, @5
+and the
+mean reciprocal rank. It fails if recall@5 of both methods together is below 0.9, or not above the recall@5 of words only and of
 vectors only.
 """
 import json

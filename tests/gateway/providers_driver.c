@@ -2,8 +2,8 @@
  * Drives the providers by lines of JSON, for test_providers.py. The first line has the configuration,
  * {"op":"open",...}; {"op":"embedder",...} opens an embedder too. Then
  * {"op":"turn","id":N,"model":..,"input":[..],"tools":[..]}, {"op":"abort","id":N} and
- * {"op":"embed","id":N,"texts":[..]}. A line comes back for each thing that happens. The end of the input closes
- * everything, and the exit status is 0 only if nothing is left on the loop.
+ * {"op":"embed","id":N,"texts":[..]}. The driver writes a line for each thing that happens. The end of the input closes
+ * everything. The exit status is 0 only if nothing is left on the loop.
  */
 #include "driver.h"
 #include "base/log.h"
@@ -137,7 +137,7 @@ static void start_turn(struct json_object *root, int id) {
     }
 }
 
-/* ---- the memory's part in embeddings ---- */
+/* ---- embeddings, as the memory uses them ---- */
 
 void gw_embedding_done(struct gw_embedding *asked, const float *vectors, size_t dimensions) {
     struct embedding *embedding = (struct embedding *)asked;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
-The tool browser with a real Chromium: what it does, what it refuses, and hostile pages. Servers on 127.0.0.1 stand for the web
-(`exempt` lets the browser reach one address) and for a server that must not be reached, which counts requests.
+Tests the tool `browser` with a real Chromium: what it does, what it refuses, and hostile pages. One server on 127.0.0.1 stands
+for the web: the setting `exempt` lets the browser reach its address. Another server must not be reached, and counts requests.
 """
 import base64
 import ctypes
@@ -43,7 +43,7 @@ PAGES = {
 
 
 class Server:
-    """A web server; its `pages` are PAGES and those that a test adds. `hits` are the requested paths."""
+    """A web server. `pages` has PAGES and the pages that a test adds. `hits` has the requested paths."""
 
     def __init__(self, address="127.0.0.1", port=0):
         self.hits = []
@@ -94,8 +94,8 @@ class Server:
 
 class Names:
     """
-    A DNS server on 127.0.0.1. rebind.example first has one address; when `changed` is true, it alternates between that and
-    another one. So a program that asks a second time, after checking the address, would connect to the other one.
+    A DNS server on 127.0.0.1. The name rebind.example has one address at first. When `changed` is true, the server alternates
+    between this address and another one. So a program that asks again after its check would connect to the other address.
     """
 
     def __init__(self, first, later):
@@ -127,8 +127,8 @@ class Names:
 
 class Network:
     """
-    A separate network for the processes that this thread starts: with loopback, and an interface with public addresses but no
-    host behind it. Only for root.
+    A separate network for the processes that this thread starts. It has loopback, and an interface with public addresses but no
+    host. Needs root.
     """
     LIBC = ctypes.CDLL(None, use_errno=True)
     SETUP = """cd /proc/sys/net/ipv6/conf/default && echo 0 > accept_dad && echo 1 > addr_gen_mode;
@@ -172,8 +172,8 @@ class Network:
 
 
 def some(rows):
-    """Each row needs a new Chromium. A sanitizer only sees our code, so every third row is enough for it: the addresses have
-    unit tests."""
+    """Each row needs a new Chromium. A sanitizer only sees our code, and unit tests cover the addresses. So every third row is
+    enough with a sanitizer."""
     return rows[::3] if SANITIZED else rows
 
 
@@ -417,7 +417,7 @@ class Browser(TimedTest):
 
     @unittest.skipUnless(ROOT, "only root makes a network")
     def test_a_name_that_changes(self):
-        """DNS rebinding: the name's address is allowed until the page has loaded, and is another server's afterwards."""
+        """DNS rebinding: the name has an allowed address until the page has loaded, and then the address of another server."""
         with Network():
             web = Server("127.0.0.2")
             self.addCleanup(web.close)
@@ -443,7 +443,7 @@ class Browser(TimedTest):
     @of_chromium
     @unittest.skipUnless(ROOT, "only root makes a network")
     def test_no_datagram_leaves(self):
-        """A TCP proxy is not enough if a page can send datagrams. WebRTC, WebTransport and name look-ups do that."""
+        """A TCP proxy is not enough if a page can send datagrams. WebRTC, WebTransport and name look-ups send datagrams."""
         servers = ",".join(f"{{urls:'{url}',username:'a',credential:'b'}}" for url in (
             "stun:11.22.33.99:3478", "turn:11.22.33.99:3478?transport=udp", "stun:127.0.0.1:3478", "stun:[2a00:1:2:3::9]:3478",
             "stun:stun.example:3478"))
@@ -514,8 +514,8 @@ class Browser(TimedTest):
         self.assertIn(f"Navigate to {self.web.url('/next?')}<U+202E>gnp.exe", self.progress)
 
     def driver_with(self, name, text, **config):
-        """A driver that finds such a file in /etc: a copy of that folder is mounted in a separate namespace. The driver also
-        has a user namespace, so that the mount is invisible elsewhere, whatever kind of mount the root is."""
+        """A driver that finds a file with this name and text in /etc: a copy of /etc is mounted in a separate namespace. The
+        driver also has a user namespace. So the mount is invisible elsewhere, whatever kind of mount the root is."""
         own = ("unshare", "--user", "--map-root-user", "--mount", "--propagation", "unchanged")
         if subprocess.run([*own, "true"], capture_output=True).returncode != 0:
             self.skipTest("no namespace for mounts is to be had here")
@@ -559,7 +559,7 @@ class Browser(TimedTest):
 
     @of_chromium
     def test_the_same_page_reaches_what_it_may(self):
-        """This proves that the proxy stops the other requests."""
+        """The page can load an allowed address. This proves that the proxy is what stops the requests of the test before."""
         self.web.pages["/own"] = f"<title>Own</title><img src={self.web.url('/image')}>"
         self.browse(navigate(self.web.url("/own")))
         self.assertIn("/image", self.web.hits)

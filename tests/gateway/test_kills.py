@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A program that writes transcripts is killed at random moments: everything that it has acknowledged is complete afterwards.
+"""A program that writes transcripts is killed at random moments. Everything that it has acknowledged is complete afterwards.
 
     test_kills.py [ROUNDS]      the nightly run has 1,000; FM_WRITER is the program transcript_writer
 
@@ -54,7 +54,7 @@ class Writer:
         return bool(line)
 
     def read_all(self):
-        """Reads its remaining output; a last line that is cut short is not an acknowledgement."""
+        """Reads the program's remaining output. An incomplete last line is not an acknowledgement."""
         rest = self.process.stdout.read()
         for line in rest.splitlines(keepends=True):
             if line.endswith(b"\n"):
@@ -68,7 +68,7 @@ class Writer:
 
 
 def read_transcript(folder, key):
-    """The seqs of a transcript's whole lines, and whether its end is torn."""
+    """The `seq` of each complete line of a transcript, and whether its last line is incomplete."""
     with open(os.path.join(folder, "sessions", key + ".jsonl"), "rb") as file:
         data = file.read()
     *lines, tail = data.split(b"\n")
@@ -119,7 +119,7 @@ class Kills(unittest.TestCase):
                 runs += writer.mended[0]
                 self.assertEqual(writer.mended[2:], [0, 0], "a kill damages nothing")
             self.assertEqual(writer.failures, [])
-        last = Writer(folder, 30)  # this one ends by itself
+        last = Writer(folder, 30)  # this writer ends by itself
         last.read_all()
         self.assertEqual(last.process.returncode, 0)
         self.note(last)

@@ -354,7 +354,7 @@ class Floods(NetTest):
             with self.gateway.connect() as late:
                 self.assertEqual(answer(read_all(late))[0], 503)
             started = time.monotonic()
-            for sock in strangers:  # without a head, each is closed after 5 s
+            for sock in strangers:  # the gateway closes a connection without a head after 5 s
                 self.assertEqual(read_all(sock), b"")
             self.assertGreater(time.monotonic() - started, 4)
         finally:
@@ -363,7 +363,7 @@ class Floods(NetTest):
         self.assertEqual(self.gateway.http()[0], 200)
 
     def test_slow_loris(self):
-        """A byte from time to time does not keep a head, or a login, alive."""
+        """A client that sends a byte from time to time can't keep an incomplete head, or an incomplete login, open."""
         def dribble(sock, data):
             started = time.monotonic()
             with contextlib.suppress(OSError):
@@ -450,8 +450,8 @@ class Tokens(unittest.TestCase):
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can become another user")
     def test_a_process_of_the_same_user_can_not_look_into_it(self):
-        """The attempts of a command without a namespace: to read the environment, the memory and the descriptors, or to trace
-        the process."""
+        """A command without a namespace tries to read the environment, the memory and the descriptors, and to trace the
+        process."""
         def become():
             os.setgroups([])
             os.setgid(65534)

@@ -1,4 +1,4 @@
-"""The gateway's ways to models: the helper with the fake engine, and with the engine `remote` in front of servers on this
+"""The gateway's providers of models: the helper with the fake engine, and with the engine `remote` in front of servers on this
 machine that answer like OpenAI and Anthropic, whole and cut at every byte."""
 
 import base64
@@ -51,7 +51,7 @@ def picture(text):
                                         {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}"}]}
 
 
-# ---- streams that say something, think and call a tool, as the two APIs have them ----
+# ---- streams of the two APIs with text, a thought and a call of a tool ----
 
 def sse(*events):
     return b"".join(f"event: {e['type']}\ndata: {json.dumps(e, ensure_ascii=False)}\n\n".encode() for e in events)
@@ -157,7 +157,7 @@ class Outcome:
         return [item for item in self.items if item["type"] == kind]
 
     def said(self):
-        """The text of the messages in the items."""
+        """The texts of the messages among the items."""
         return "".join(part["text"] for item in self.of("message") for part in item["content"])
 
 
@@ -388,7 +388,7 @@ class Local(Case):
         for turn in turns:
             self.assertEqual(driver.lines[turn][-1]["error"], "CANCELLED")
         self.assertFalse(os.path.exists(f"/proc/{helper}"))
-        driver.close = lambda: 0  # it is closed already
+        driver.close = lambda: 0  # the driver is closed already
 
     def test_no_helper(self):
         outcome = self.driver(helper="/nowhere/fm-proxy").run("local", '["x"]')
@@ -478,7 +478,8 @@ class Remote(Case):
             self.assertIn(PNG, [r for r in server.requests if r.method == "POST"][-1].body.decode())
 
     def sweep(self, provider, body, text, calls=()):
-        """Cuts the answer at each of its bytes, HTTP included; with a sanitizer at each seventh, and near both ends."""
+        """Cuts the answer at each of its bytes, including those of HTTP. With a sanitizer, it only cuts at each seventh byte and
+        near both ends."""
         data = whole(body)
         ends = {"final": 0, "error": 0}
 
@@ -503,7 +504,7 @@ class Remote(Case):
                 if outcome.error:
                     self.assertIn(outcome.error, ("INTERNAL", "OVERLOADED"), (cut, outcome.detail))
                     self.assertTrue(text.startswith(outcome.text), (cut, outcome.text))
-                else:  # the missing part is after the end
+                else:  # only bytes after the end of the answer are missing
                     self.assertEqual((outcome.text, outcome.said()), (text, text), cut)
                     self.assertEqual([call["arguments"] for call in outcome.of("function_call")], list(calls), cut)
         self.assertGreater(ends["error"], len(cuts) * 0.8)
@@ -609,7 +610,7 @@ class Remote(Case):
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can become another user")
     def test_no_process_of_the_user_reads_the_key_of_a_helper(self):
-        """As a command without a namespace could, on a system where it may inspect the user's processes."""
+        """A command without a namespace could try this, on a system where it may inspect the user's processes."""
         def become():
             os.setgroups([])
             os.setgid(65534)
@@ -627,7 +628,7 @@ class Remote(Case):
                     message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "health.ping", "params": {}}).encode()
                     helper.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(message), message))
                     helper.stdin.flush()
-                    self.assertTrue(helper.stdout.readline())  # so it has read its configuration
+                    self.assertTrue(helper.stdout.readline())  # after its answer, the helper has read its configuration
                     attack = subprocess.run(["python3", "-c", read, str(helper.pid)], preexec_fn=become, capture_output=True)
                     self.assertEqual(attack.returncode == 0, readable, attack.stderr)
                 finally:

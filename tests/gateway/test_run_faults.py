@@ -67,7 +67,7 @@ class FaultTest(unittest.TestCase):
 
 
 class FullDisk(FaultTest):
-    """Files are limited to a number of bytes, which grows by one: so each record in turn is the one that fails."""
+    """The limit on the size of files grows by one byte, so that each record in turn is the one that fails."""
 
     def limit(self, size):
         resource.prlimit(self.gateway.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
@@ -76,7 +76,8 @@ class FullDisk(FaultTest):
         return os.path.join(self.home, "sessions", key + ".jsonl")
 
     def one(self, room):
-        """Runs a tool with this much room. Returns what was reported about the run, and whether the tool ran."""
+        """Runs a tool when the transcript may grow by `room` bytes. Returns what was reported about the run, and whether the tool
+        ran."""
         key = self.client.session()
         marker = os.path.join(self.home, f"ran-{room}")
         self.limit(os.path.getsize(self.transcript(key)) + room)
@@ -160,7 +161,8 @@ class Expiry(FaultTest):
     settings = {"tools.approvalTimeout": 1000}
 
     def test_answers_race_with_the_time(self):
-        """Four sockets answer each approval at the moment when it expires: there is one outcome, and that is the reported one."""
+        """Four sockets answer each approval at the moment when it expires. There is one outcome, and the gateway reports this
+        outcome."""
         counts = {}
         for begin in range(0, RACES, 10):
             sessions = [self.client.session() for _ in range(min(10, RACES - begin))]
@@ -380,7 +382,7 @@ class Pictures(FaultTest):
         self.assertTrue(blob["data"].startswith("iVBORw0KGgo"))
         answer = self.client.call("chat.history", sessionKey=key, limit=1)["messages"][0]
         self.assertEqual(answer["parts"][0]["attachments"], result["attachments"])
-        for restarted in (False, True):  # the session now has text of a web page: the rule does not apply there any more
+        for restarted in (False, True):  # the session now has text of a web page, so the rule no longer applies to it
             if restarted:
                 self.restart()
             run = self.client.say(key, script(bash("echo a")))
@@ -395,7 +397,7 @@ class Pictures(FaultTest):
 
 
 class Page:
-    """A page's state of one session, by PROTOCOL.md, "Joining in the midst"."""
+    """A page's state of one session, updated as in PROTOCOL.md, "Joining in the midst"."""
 
     def __init__(self, key):
         self.key = key
@@ -465,7 +467,7 @@ class Reconnects(FaultTest):
                 self.restart(kill=how == "kill")
             page.join(self.client)
         while page.runs:
-            if self.client.events:  # some came before the answer to `join`
+            if self.client.events:  # some events came before the answer to `join`
                 page.take(self.client.events.pop(0))
             else:
                 self.client.read()

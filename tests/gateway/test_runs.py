@@ -122,7 +122,8 @@ class Chat(RunTest):
         self.assertNotIn(f"{0:032x}", listed)
 
     def test_a_message_that_is_longer_than_a_turn(self):
-        """Each of its bytes takes six in JSON. The message is stored, and the model never gets an incomplete conversation."""
+        """Each byte of the message takes six bytes in JSON. The message is stored, and the model never gets an incomplete
+        conversation."""
         events = self.client.end(self.client.say(self.key, 1048576 * "\x01"))
         self.assertIn("too long", events[-1][1]["message"])
 
@@ -155,7 +156,7 @@ class Chat(RunTest):
         run = self.client.say(self.key, script("some", " text", {"hang": "soft"}))
         self.client.event("chat.delta", runId=run)
         for pid in children(self.gateway.process.pid):
-            with contextlib.suppress(ProcessLookupError):  # it may have ended together with the one before it
+            with contextlib.suppress(ProcessLookupError):  # it may have ended together with the process that was killed before it
                 os.kill(pid, signal.SIGKILL)
         self.assertEqual(self.client.end(run)[-1][0], "chat.error")
         self.assertEqual(self.client.ask(self.key, "again"), "again")
@@ -532,7 +533,7 @@ class Joining(RunTest):
 
 class Ends(RunTest):
     def test_in_order(self):
-        """SIGTERM during an answer and a tool: both are closed in the transcript, and nothing is left. Ctrl-C under a script
+        """SIGTERM during an answer and a tool: both get an end in the transcript, and no process is left. Ctrl-C under a script
         sends two signals."""
         run = self.client.say(self.key, script(bash("sleep 1000")))
         self.client.call("exec.approve", approvalId=self.client.event("exec.approval_request")["approvalId"])
@@ -571,7 +572,7 @@ class Ends(RunTest):
             self.assertEqual(file.read(), "x\n")
 
     def test_kills_amid_writes(self):
-        """kill -9 at random moments: acknowledged data is there, no tool ran twice, no child is left."""
+        """kill -9 at random moments: acknowledged data is not lost, no tool runs twice, no child process is left."""
         chance = random.Random(os.environ.get("FM_SEED", "1"))
         acknowledged = []
         marker = os.path.join(self.home, "ran")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""How the gateway starts: its folder, its settings, one gateway a folder, its options; and how much memory 1,000 idle sockets
-take."""
+"""How the gateway starts: its folder, its settings, one gateway per folder, its options, and the memory that 1,000 idle
+sockets take."""
 
 import json
 import os
@@ -72,7 +72,7 @@ class Starts(unittest.TestCase):
                     self.assertEqual(file.read(), text)
 
     def test_the_workspace_is_named_by_its_absolute_path(self):
-        """It may be in the user's folder, or be relative to the working folder."""
+        """The configured path may begin with "~", or be relative to the working folder."""
         folder = os.path.dirname(self.home)
         agent = os.path.join(folder, "agent")
         for path, found in (("~/agent", agent), ("./agent", agent), ("agent", agent), ("~", folder), (agent, agent)):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
 The tool bash and fm-tool-run, attacked: whatever a command does, its processes are gone when its result comes, and within 2 s
-of the gateway's death. Run in the namespace that the kernel gives to root, in that of a normal user, and without one.
+of the gateway's death. The tests run in the namespace that the kernel gives to root, in that of a normal user, and without one.
 """
 import ctypes
 import hashlib
@@ -106,7 +106,7 @@ class Plain(unittest.TestCase):
             self.assertIn("Not a directory", driver.prepare("bash", {"command": "x"}, "/etc/passwd")["detail"])
 
     def test_head_and_tail(self):
-        """1 GB goes through, and the omitted bytes are counted exactly."""
+        """A command writes 1 GB, and the omitted bytes are counted exactly."""
         size = 50_000_000 if SANITIZED else 1_000_000_000
         with Driver() as driver:
             result = driver.bash(f"echo first; yes grün | head -c {size}; echo; echo last")
@@ -162,7 +162,7 @@ class Plain(unittest.TestCase):
 
 
 class Frozen(unittest.TestCase):
-    """Tests the runner itself: it only accepts the approved bytes."""
+    """Tests the runner itself, which only accepts the approved bytes."""
 
     def run_job(self, data, digest=None, sealed=True):
         ours, theirs = socket.socketpair()
@@ -219,7 +219,7 @@ class Frozen(unittest.TestCase):
 
 
 class Ends(TimedTest):
-    """No process is left. Uses root's namespace if this is root."""
+    """No process is left after a command. Uses root's namespace if the tests run as root."""
 
     rules = ()
     nobody = False
@@ -309,7 +309,7 @@ class Ends(TimedTest):
         mark = marker()
         with self.driver() as driver:
             result = driver.bash(f"sleep {mark} & kill -9 $PPID; sleep 0.2; echo on")
-            if self.namespace:  # a command in a namespace can't do that
+            if self.namespace:  # a command in a namespace can't kill the runner
                 self.assertEqual((result["end"], result["output"]), ("done", "on\n"))
             else:
                 self.assertEqual(result["end"], "failed")
@@ -324,7 +324,7 @@ class Ends(TimedTest):
         mark = marker()
         with self.driver(timeout=5000, processes=20) as driver:
             if ROOT and not self.nobody:
-                if not driver.bash("true")["namespace"]:  # the result counts, because self.namespace is only the expectation
+                if not driver.bash("true")["namespace"]:  # asks the driver, because self.namespace is only the expectation
                     self.skipTest("without a namespace nothing bounds the processes of root")
                 if tuple(map(int, os.uname().release.split("-")[0].split(".")[:2])) < (6, 14):
                     self.skipTest("before Linux 6.14 a namespace has no limit of its own")
@@ -350,7 +350,7 @@ class Ends(TimedTest):
             self.assertIn("LC_TIME", names)
             self.assertLessEqual(names, {"HOME", "LANG", "LANGUAGE", "LC_TIME", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL",
                                          "TMPDIR", "TZ", "USER", "TERM", "PWD", "SHLVL", "_", "OLDPWD"})
-            if self.namespace:  # other processes must not be visible there
+            if self.namespace:  # other processes must not be visible in the namespace
                 result = driver.bash("cat /proc/*/environ | tr '\\0' '\\n'; ls /proc | grep -c '^[0-9]'")
                 self.assertNotIn(canary, result["output"])
                 self.assertLess(int(result["output"].split()[-1]), 8)
@@ -473,7 +473,7 @@ class Sandbox(unittest.TestCase):
                         self.assertEqual(os.listdir(os.path.join(self.home, ".ssh")), ["id"])
 
     def test_they_work_without(self):
-        """This proves that the sandbox stops them."""
+        """The attempts succeed without the sandbox. This proves that the sandbox stops them."""
         with self.driver("off") as driver:
             for attempt in ("cat ../.ssh/id", "cat link", "echo content > ../other/file", "mkdir ../folder"):
                 self.assertEqual(driver.bash(attempt, self.work)["exitCode"], 0)
@@ -548,7 +548,7 @@ class Sandbox(unittest.TestCase):
                         received = False
                     if received or ("syscall" in row and result.get("exitCode") == 0):
                         worked.append(row)
-                if sandbox == "off":  # this proves that the sandbox stops them
+                if sandbox == "off":  # this proves that the sandbox is what stops the attempts
                     self.assertIn(rows[0], worked)
                 else:
                     self.assertEqual(worked, [], rules)
@@ -557,7 +557,7 @@ class Sandbox(unittest.TestCase):
                 self.assertEqual(result.get("exitCode"), 0, result["output"])
 
     def test_key_folders_that_are_made_later(self):
-        """The gateway runs for weeks, and an approval waits for minutes: such folders may appear meanwhile."""
+        """The gateway runs for weeks, and an approval waits for minutes: key folders may be created meanwhile."""
         for sandbox in ("write", "strict"):
             with self.subTest(sandbox), self.driver(sandbox) as driver:
                 driver.prepare("bash", {"command": "cat ../.kube/config ../.config/gcloud/key ../.docker/config.json"}, self.work)
@@ -589,7 +589,7 @@ class Sandbox(unittest.TestCase):
             self.assertNotIn("content", driver.bash(f"cat {kept}/file {home}/.ssh/file", self.work)["output"])
 
     def test_without_the_variable_home(self):
-        """Then the home folder is that of the user's account."""
+        """Without the variable, the home folder is that of the user's account."""
         account = pwd.getpwuid(NOBODY if self.nobody else os.geteuid()).pw_dir
         if not os.path.isdir(account):
             self.skipTest("the account has no folder")
@@ -616,7 +616,7 @@ class Sandbox(unittest.TestCase):
         """The kernel keeps tickets and tokens, by session and user."""
         numbers = {"x86_64": (248, 250), "aarch64": (217, 219)}.get(os.uname().machine)
         libc = ctypes.CDLL(None, use_errno=True)
-        if not numbers or libc.syscall(numbers[1], 1, None) < 0:  # a separate session, which its children inherit
+        if not numbers or libc.syscall(numbers[1], 1, None) < 0:  # starts a new session of keys, which child processes inherit
             self.skipTest("this kernel keeps no keys")
         self.assertGreater(libc.syscall(numbers[0], b"user", b"fm-test", b"SECRET", 6, -3), 0)
         read = ("import ctypes; c = ctypes.CDLL(None).syscall; b = ctypes.create_string_buffer(9); "

@@ -64,7 +64,7 @@ class Driver:
     def prepare(self, tool, call_input, folder="/"):
         self.next_id += 1
         self.send(op="prepare", id=self.next_id, tool=tool, input=call_input, folder=folder)
-        others = []  # lines of calls that were started before
+        others = []  # lines about calls that were started earlier
         while (line := self.line())["id"] != self.next_id:
             others.append(line)
         for other in others:

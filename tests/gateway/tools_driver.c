@@ -139,7 +139,7 @@ static void take(struct json_object *root) {
 
 int main(void) {
     uv_loop_init(&loop);
-    driver_run(&loop, take, NULL); /* calls continue after the end of the input, and the loop ends with them */
+    driver_run(&loop, take, NULL); /* Calls continue after the end of the input. The loop ends when they have ended. */
     gw_tools_free(tools);
     return uv_loop_close(&loop) == 0 ? 0 : 4;
 }

@@ -1,8 +1,8 @@
 /*
  * A program that is killed (test_kills.py): it opens the sessions of a folder, which repairs what the last writer left.
- * Then it appends records to two sessions as fast as the disk allows, IN_FLIGHT at a time, with attachments between. It
- * reports each acknowledged write on stdout at once: "ready RUNS TORN DAMAGED UNUSABLE", "session KEY", "record KEY
- * SEQ", "blob ID", or "failed DETAIL", after which it waits a little.
+ * Then it appends records to two sessions as fast as the disk allows, IN_FLIGHT at a time, and attachments between
+ * them. It reports each acknowledged write on stdout at once: "ready RUNS TORN DAMAGED UNUSABLE", "session KEY",
+ * "record KEY SEQ", "blob ID", or "failed DETAIL". After a failure it waits a little.
  *
  * usage: transcript_writer FOLDER [RECORDS]    ends after this many; 0: never
  */
@@ -98,7 +98,8 @@ static void on_session(void *context, const struct fm_error *error, const struct
     go_on();
 }
 
-/* A run's records in turn: a start, a message, a call, and again, so that a kill may leave any of them open. */
+/* The records of a run, in turn: a start, a message, a call. Then they repeat, so that a kill may leave any of them
+ * open. */
 static void write_members(struct fm_json_writer *w, long number, size_t filler) {
     static char text[9000];
     memset(text, 'a' + (int)(number % 26), filler);

@@ -18,9 +18,9 @@ DIR = os.environ["FM_GPU_DIR"]
 MODEL = sorted(glob.glob(os.path.join(wire.BIN, "..", "models", "*.gguf")))[0]
 DRIVER = os.path.join(wire.BIN, "..", "tests-bin", "failing_vulkan.json")
 TOKENS = 12
-FULL = os.path.join(wire.BIN, "..", "tests-bin", "full-weights.gguf")  # the same model's weights, with 32 bits
+FULL = os.path.join(wire.BIN, "..", "tests-bin", "full-weights.gguf")  # the same model with 32-bit weights
 FULL_TOKENS = 24
-MARGIN = 0.4  # in logarithms of a probability: see SameText.compare
+MARGIN = 0.4  # a difference of log probabilities: see SameText.compare
 FULL_MARGIN = 0.02  # with FULL
 LONG = 3600  # s; a software GPU computes a token a second, on a machine that does nothing else
 
@@ -80,7 +80,7 @@ class EngineTest(GpuTest):
 class SameText(EngineTest):
 
     def tokens(self, engine, number, prompt, most=TOKENS):
-        """[(the token's bytes, its log probability, those of the two best tokens)]"""
+        """[(the token's bytes, its log probability, the log probabilities of the two best tokens)]"""
         engine.send("job.start", {"job": number, "messages": [{"role": "user", "content": prompt}], "temperature": 0,
                                   "max_tokens": most, "logprobs": 2})
         entries = []
@@ -93,8 +93,8 @@ class SameText(EngineTest):
 
     def compare(self, prompt, ours, theirs, margin):
         """
-        True if both are the same. If the two most likely tokens are nearer to each other than `margin`, the other one may win.
-        Then the texts are only compared up to there, and the output says so.
+        True if both texts are the same. If the two most likely tokens are nearer to each other than `margin`, the other token may
+        win. Then the texts are only compared up to this token, and the output says so.
         """
         length = next((i for i, (a, b) in enumerate(zip(ours, theirs)) if a[0] != b[0]), min(len(ours), len(theirs)))
         apart = max((abs(a[1] - b[1]) for a, b in zip(ours[:length], theirs[:length])), default=0)
@@ -134,8 +134,8 @@ class SameText(EngineTest):
 
     def test_with_quantized_weights(self):
         """
-        With such weights the CPU rounds activations to 8 bits, and a GPU to 16. This alone changes the distance of two log
-        probabilities by 0.2, so the text may differ if two tokens are that near to each other.
+        With quantized weights, the CPU rounds activations to 8 bits, and a GPU to 16. This alone changes the distance of two log
+        probabilities by 0.2. So the text may differ if two tokens are that near to each other.
         """
         same, _ = self.same_texts(MODEL, TOKENS, MARGIN)
         self.assertGreater(same, 0)
@@ -171,7 +171,7 @@ class SameText(EngineTest):
             opened[os.readlink(f"/proc/{engine}/fd/{fd}")] = flags & os.O_ACCMODE
         print(f"its descriptors: {sorted(opened)}")
         self.assertFalse([path for path in opened if path.startswith("socket:")])
-        stderr = os.readlink(f"/proc/{engine}/fd/2")  # a file of this test, which also gets the output of libraries
+        stderr = os.readlink(f"/proc/{engine}/fd/2")  # a file of this test: it also gets the output of libraries
         writable = [path for path, mode in opened.items() if mode != os.O_RDONLY and path.startswith("/") and path != stderr]
         self.assertFalse([path for path in writable if not path.startswith(("/memfd:", "/dev/null", "/dev/dri/"))])
 
@@ -192,7 +192,7 @@ class NoGpu(GpuTest):
         print(self.gpu(helper)["detail"])
 
     def test_another_release(self):
-        """A copy of the libraries with another commit."""
+        """Uses a copy of the libraries with another commit."""
         with tempfile.TemporaryDirectory() as folder:
             shutil.copytree(DIR, folder, dirs_exist_ok=True)
             path = os.path.join(folder, "libggml-base.so")

@@ -60,7 +60,7 @@ async function texts(t, client, real) {
     messages.push(...first.response.messages, { role: "user", content: "What is my name?" });
     const second = await generateText({ model: watched.responses(id), messages, ...settings });
     assert.notEqual(second.text.trim(), "");
-    // If the SDK knows that an item is stored, it only sends its id.
+    // If the SDK knows that an item is stored, it only sends the item's id.
     assert.ok(
       bodies[0].input.some(({ type }) => type === "item_reference"),
       JSON.stringify(bodies[0].input),

@@ -1,5 +1,5 @@
 // Requests under random kills and stops of the helper and its engine: each settles once, in time, with its own answer or an
-// error; no rejection is unhandled; no process is left. Takes about two minutes for 1,000 requests.
+// error. No rejection is unhandled, and no process is left. Takes about two minutes for 1,000 requests.
 // usage: node tests/js/chaos.mjs [REQUESTS] [SEED]
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
@@ -12,7 +12,7 @@ const requests = Number(process.argv[2] ?? 1000);
 const seed = Number(process.argv[3] ?? Date.now() % 100_000);
 const AT_ONCE = 8;
 const LIMIT_MS = 3000;
-/** After a request's limit: a busy machine is late. */
+/** Time after a request's limit, because a busy machine is late. */
 const LATE_MS = 3000;
 const EXPECTED = /^(HELPER_EXITED|HELPER_UNHEALTHY|TIMEOUT|INTERNAL|UNAVAILABLE|CANCELLED|SPAWN_FAILED)$/;
 
@@ -81,7 +81,7 @@ async function sabotage(over) {
 
 const restart = { maxCrashes: 1e9, firstDelayMs: 1, maxDelayMs: 10 };
 const client = createClient({ ...fakeOptions, handshakeTimeoutMs: 1500, restart });
-// A first helper that dies before any answer counts as one that can't be started, until `recheck`.
+// If the first helper dies before any answer, the client counts it as one that can't be started, until `recheck`.
 await client.health.ping();
 let next = 0;
 let left = AT_ONCE;
@@ -89,9 +89,9 @@ const workers = Array.from({ length: AT_ONCE }, async () => {
   while (next < requests) {
     const number = next++;
     const code = await ask(client, number);
-    // Otherwise, after one killed check or load, all later requests would get UNAVAILABLE at once.
+    // Without this check, all later requests would get UNAVAILABLE at once after one killed check or load.
     if (code === "UNAVAILABLE") {
-      await sleep(100); // A helper remembers that load for a minute; a new helper does not.
+      await sleep(100); // A helper remembers the failed load for a minute; a new helper does not.
       await client.compatibility.check({ recheck: true });
     }
   }

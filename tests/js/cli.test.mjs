@@ -68,7 +68,7 @@ test("run: SIGINT ends the answer, with the status that shells know", { timeout:
 });
 
 const noTerminal = spawnSync("script", ["--version"]).status !== 0 && "no script(1)";
-/** A conversation on a terminal: types lines; after each come some texts and the next prompt. */
+/** A conversation on a terminal: types lines, and waits after each line for some texts and the next prompt. */
 function terminal(t, env) {
   const child = spawn("script", ["-qec", `'${process.execPath}' '${cli}' run`, "/dev/null"], { env: environment(t, env) });
   let seen = "";

@@ -78,7 +78,7 @@ const noElf = process.platform === "linux" && existsSync(program) ? false : `${p
 test("of a program, the section is named", { skip: noElf }, (t) => {
   const bytes = readFileSync(program);
   const changed = Buffer.from(bytes);
-  const at = bytes.indexOf("GNU\0"); // this is in a note, of which there are several kinds
+  const at = bytes.indexOf("GNU\0"); // this text is in a note section; a program has several kinds of them
   changed[at]++;
   const { lines } = compare(...folders(t, { "a.tgz": { true: bytes } }, { "a.tgz": { true: changed } }));
   assert.match(lines[1], new RegExp(`^ {9}package/true: 1 of ${bytes.length} bytes, the first at ${at}, in \\.note\\.`));

@@ -90,7 +90,7 @@ export function readTable(text) {
   return claims;
 }
 
-/** The differences between a table and the results. Skipped tests count for neither. */
+/** The differences between a table and the results. A skipped test neither confirms a claim nor contradicts it. */
 export function differences(claims, found) {
   const missing = claims.filter((claim) => !found.has(claim)).map((claim) => `no test says so: ${claim}`);
   const failed = claims.filter((claim) => found.get(claim) === "failed").map((claim) => `failed: ${claim}`);

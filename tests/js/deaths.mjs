@@ -1,5 +1,5 @@
-// Hosts that are killed at a random moment leave no process; calls to a helper that is stopped end within their limit and a
-// second. Prints the longest times. Takes about three minutes for 200 hosts and 100 stopped helpers.
+// Hosts that are killed at a random moment leave no process; calls to a stopped helper end at most a second after their
+// limit. Prints the longest times. Takes about three minutes for 200 hosts and 100 stopped helpers.
 // usage: node tests/js/deaths.mjs [HOSTS] [STOPS]
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";

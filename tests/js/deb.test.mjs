@@ -14,7 +14,7 @@ const NAMES = ["fm-gateway", "fm-proxy", "fm-system"];
 const FILES = NAMES.map((name) => `${name}_${VERSION}_amd64.deb`);
 const A_PERSON = ["--maintainer", "A Person <a.person@example.org>"];
 
-/** Packs a build in which every program reports the version `told`. `spoil` first gets the folder of everything. */
+/** Packs a build in which every program reports the version `told`. Before that, `spoil` gets the folder that has all files. */
 function pack(t, { told = VERSION, options = A_PERSON, umask = 0o077, spoil = () => {}, env = {} } = {}) {
   const folder = temporaryFolder(t);
   const packaging = ["packaging/arguments.mjs", "packaging/deb"];

@@ -1,5 +1,5 @@
-// What the documents show compiles and can be run: every program in them, and the example, with the fake engine. Their lists
-// agree with the code: error codes, options, environment variables. Their links lead somewhere.
+// Every program in the documents, and the example, compiles and runs with the fake engine. The lists in the documents (error
+// codes, options, environment variables) agree with the code. Their links lead somewhere.
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";

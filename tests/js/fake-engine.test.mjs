@@ -124,7 +124,7 @@ test("responses and chat, whole and streamed, agree", async (t) => {
   assert.equal(checkChatStream((await drain(chat)).events), text);
   assert.equal((await chat.finalCompletion()).choices[0].message.content, text);
   const told = await client.chat.completions.create({ messages: user(text), stream: true, top_q: 1, fm: { timings: true } });
-  const { ignored, timings } = (await told.finalCompletion()).fm; // in the first chunk, and in the last one
+  const { ignored, timings } = (await told.finalCompletion()).fm; // `ignored` is in the first chunk, `timings` in the last one
   assert.deepEqual([ignored, timings.cached_tokens, timings.queue_ms > 0], [["top_q"], 0, true]);
 });
 

@@ -1,5 +1,5 @@
-// The fallback answers for every way to make a request, and the answer names it as its source: plain calls, OpenAI's SDK by
-// client.fetch, streams.
+// The fallback answers for every way to make a request: plain calls, OpenAI's SDK by client.fetch, streams. The answer names the
+// fallback as its source.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import OpenAI6 from "openai-6";
@@ -237,7 +237,7 @@ test("close ends the requests whose fallback is being asked, and aborts its sign
     client.safe.responses.create({ input: "x" }).then(({ error }) => assert.equal(error.code, "CLOSED")),
   ]);
   await until(() => calls.length === 4, "all four to be asked");
-  await chat; // now its first event has come
+  await chat; // now the stream's first event has come
   await client.close();
   await closed;
   assert.ok(calls.every(({ signal }) => signal.aborted));

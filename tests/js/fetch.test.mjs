@@ -474,7 +474,7 @@ test("a body that is never whole: an abort rejects, the body is cancelled, nothi
   assert.equal(transport.calls.length, 0);
 });
 
-/** Every kind of body, by what must happen to its stream if it is refused. */
+/** Every kind of body, and what must happen to its stream if the body is refused. */
 const bodies = [
   ["form data", form, "left alone"],
   ["form data in a Request", () => new Request("http://x/", { method: "POST", body: form() }), "left alone"],
@@ -507,8 +507,8 @@ for (const [name, make, fate] of bodies) {
 }
 
 /**
- * Separate programs, because Node ends the process in the tested cases: how a call is made, and the expected result. A form
- * has blobs of 100 kB; `U`, `P` and `type` are below.
+ * How a call is made, and the expected result. Each call runs in a separate program, because Node ends the process in the tested
+ * cases. A form has blobs of 100 kB; `U`, `P` and `type` are below.
  */
 const streamed = [
   [
@@ -543,7 +543,7 @@ const PROGRAM = `
   };
   const after = (ms) => {
     const controller = new AbortController();
-    // A form may be read before any timer's turn.
+    // A form may be read before any timer fires.
     if (ms === 0) queueMicrotask(() => controller.abort());
     else setTimeout(() => controller.abort(), ms);
     return controller.signal;

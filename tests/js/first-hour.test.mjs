@@ -31,7 +31,8 @@ async function user(t, registry) {
   const place = temporaryFolder(t);
   const [app, home] = [join(place, "app"), join(place, "home")];
   for (const folder of [app, home]) mkdirSync(folder);
-  // If the system has no Node, README names the clone's. The small model may not stop; a full context ends its answer.
+  // If the system has no Node, README uses the clone's Node. The small model may never stop by itself: a full context ends its
+  // answer.
   const env = { PATH: `${dirname(process.execPath)}:${process.env.PATH}`, HOME: home, LANG: "C.UTF-8" };
   Object.assign(env, { HF_ENDPOINT: process.env.HF_ENDPOINT, FM_ENGINE_LLAMA_CTX: "1024" });
   // Once a day, npm prints a note about a newer npm after any command's output.

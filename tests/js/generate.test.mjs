@@ -1,4 +1,4 @@
-// client.generate: answers are checked, requested once more, and replaced; and the names that it is often used for.
+// client.generate: answers are checked, requested once more, and replaced. Also helpers for names, which hosts often generate.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { nameFromText, scoreName, slug } from "../../js-shim/dist/esm/index.js";

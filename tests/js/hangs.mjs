@@ -1,6 +1,6 @@
 // Helpers that hang, with each of the four limits, many times: each request ends in time by the named limit, and no request
-// that is sent after a passed deadline fails because of it. These are tests of hung.test.mjs. If a busy machine is late, they
-// begin again; the script prints how often, and why. On a quiet machine they never do. 100 rounds take five minutes.
+// that is sent after a passed deadline fails because of it. These are tests of hung.test.mjs. If a busy machine is late, a test
+// begins again; the script prints how often, and why. On a quiet machine this never happens. 100 rounds take five minutes.
 // usage: node tests/js/hangs.mjs [ROUNDS]
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";

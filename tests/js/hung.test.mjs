@@ -189,7 +189,7 @@ test("a call that has no limit does not keep a helper that hangs", { timeout: WA
 test("a helper answers the calls that take a moment within ten seconds", { timeout: WAIT }, async (t) => {
   const client = stubClient(t);
   const { pid } = await client.health.ping();
-  // The stub answers neither of them.
+  // The stub answers neither of these calls.
   const calls = ["retrieve", "delete"].map((name) => client.responses[name]("resp_1").catch((error) => error));
   assert.deepEqual((await Promise.all(calls)).map(({ code }) => code), ["TIMEOUT", "TIMEOUT"]);
   await until(() => !alive(pid), "its end");

@@ -1,5 +1,5 @@
 // Images, as the stock clients send them: on the fake engine, which reports what it got, and on the real model with a
-// projector of random weights, which recognises nothing but uses the whole path.
+// projector of random weights. This model recognises nothing, but the images go through the whole path.
 import { createOpenAI } from "@ai-sdk/openai";
 import { ChatOpenAI } from "@langchain/openai";
 import { generateText, streamText } from "ai";

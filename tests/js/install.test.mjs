@@ -107,7 +107,7 @@ const { createClient } = require("fm-proxy");
   assert.equal(streamed, whole);
 });
 
-/** A stand-in for Electron: the main process that it would run, and the request of a window. */
+/** A stand-in for Electron: the main process that Electron would run, and a request from a window. */
 const electron = `
 const { EventEmitter, once } = require("node:events");
 const { execFileSync } = require("node:child_process");

@@ -105,8 +105,10 @@ function answers(input) {
   });
 }
 
-/** The error codes for each body of the suite, by its name. A call after each body shows where its answers end. It is not a
- * ping, because a ping would not wait for a long body. */
+/**
+ * The error codes for each body of the suite, by the body's name. A call after each body shows where the answers to the body end.
+ * The call is not a ping, because a ping would not wait for a long body.
+ */
 async function verdicts() {
   const call = ({ name }) => Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: name, method: "models.list" }));
   const input = Buffer.concat(parsing.flatMap((entry) => [frame(bodyOf(entry)), frame(call(entry))]));

@@ -606,7 +606,7 @@ function runHost(t, mode, { onLine = () => {}, options = {} } = {}) {
   const json = JSON.stringify({ helperPath: stubPath, ...options });
   const child = spawn(process.execPath, [join(here, "fixtures", "host.mjs"), mode, json], {
     stdio: ["ignore", "pipe", "pipe"],
-    // As a shell does for a command.
+    // A shell does this for a command.
     detached: true,
   });
   t.after(() => child.kill("SIGKILL"));
@@ -782,7 +782,7 @@ test("what an object's toJSON makes is what is checked: that call fails by name,
     await assert.rejects(client.responses.create(body), isFault);
     await assert.rejects(client.responses.stream(body).finalResponse(), isFault);
   }
-  // An object that is deeper than its serialised form is accepted.
+  // A deep object is accepted if its serialised form is not too deep.
   const flat = Object.assign(deep(80), { toJSON: () => ({ a: "b" }) });
   checkResponse(await client.responses.create({ input: "x", metadata: flat }));
   assert.equal((await other).status, "completed");

@@ -170,7 +170,7 @@ test("about how much memory a model takes, and what it does, by its header and t
     return path;
   };
   const words = { "tokenizer.ggml.tokens": ["a".repeat(70_000), "b"] };
-  // 2 bytes x (128 + 128) numbers x 2 heads x 4 layers = 4 KiB per token; besides that 7 contexts, at most 64 MiB.
+  // 2 bytes x (128 + 128) numbers x 2 heads x 4 layers = 4 KiB per token. In addition, 7 more contexts, but at most 64 MiB.
   const long = { ...layers, "x.context_length": 40_960 };
   for (const [name, pairs, kv] of [
     ["long", long, 8192 * 4096 + 64 * MB],
@@ -180,7 +180,7 @@ test("about how much memory a model takes, and what it does, by its header and t
     ["a-layer-in-two", { ...long, "x.full_attention_interval": 2 }, 8192 * 2048 + 64 * MB],
     ["heads-by-layer", { ...long, "x.attention.head_count_kv": [0, 2, 0, 1] }, 8192 * 1536 + 64 * MB],
     ["unknown", { "x.context_length": 1024 }, null],
-    ["words", { ...long, ...words }, 8192 * 4096 + 64 * MB + 2 * 200], // they continue after the bytes that are read
+    ["words", { ...long, ...words }, 8192 * 4096 + 64 * MB + 2 * 200], // the words continue after the bytes that are read
   ]) {
     const path = model(name, pairs);
     const { memory, size } = (await findModels({ FM_PROXY_MODELS_DIR: folder }, folder)).find((it) => it.path === path);

@@ -13,7 +13,7 @@ import { connection, fakeClient, stubClient } from "./support/helper.mjs";
 const prompt = "Say hello.";
 const sdk = (OpenAI) => (client) => new OpenAI(connection(client)).responses.create({ input: prompt });
 
-/** Each asks once for an answer; the rejection is what its user sees. */
+/** Each client asks once for an answer. The rejection is what its user sees. */
 const CLIENTS = {
   "openai 7": sdk(OpenAI7),
   "openai 6": sdk(OpenAI6),

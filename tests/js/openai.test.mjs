@@ -449,7 +449,8 @@ for (const name of ["openai-7", "openai-6"]) {
   });
 
   test(`${name} on the real model`, { skip: noModel() ?? false }, async (t) => {
-    const client = modelClient(t, { modelsDir: wholeModels }); // a summary can't be limited
+    // the whole model, because a request can't limit the length of a summary
+    const client = modelClient(t, { modelsDir: wholeModels });
     await common(t, OpenAI, client, "Write a very long story about a lighthouse, with many chapters.");
   });
 }

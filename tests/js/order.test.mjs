@@ -22,7 +22,7 @@ import {
 needFakeEngine();
 const KEY = "sk-canary-9876543210";
 
-/** A folder with these engines: {name: {VARIABLE: value}}; and the environment that makes them so. */
+/** A folder with these engines, as {name: {VARIABLE: value}}, and the environment with these variables. */
 function engines(t, wanted) {
   const folder = temporaryFolder(t);
   const env = { ...sanitizerEnv };

@@ -11,8 +11,8 @@ const BOTH = ["fm-proxy", "fm-engine-llama"];
 const APPLE = ["Frameworks/libFoundationModels.dylib", "Resources/FoundationModels-LICENSE.md"];
 
 /**
- * Packs builds that have both programs: by default one for Windows. Only `installed` is put into the package. `spoil` first
- * gets the folder of everything.
+ * Packs builds that have both programs: by default one for Windows. Only `installed` is put into the package. Before that,
+ * `spoil` gets the folder that has all files.
  */
 function pack(t, { builds = ["windows"], installed = BOTH, told = "1.2.3", options = [], spoil = () => {} } = {}) {
   const folder = temporaryFolder(t);

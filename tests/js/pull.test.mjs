@@ -607,7 +607,7 @@ test("killed at 20 places: the file is absent, then whole", { timeout: WAIT }, a
     server.held = true;
     const child = spawn(process.execPath, [cli, "models", "pull", server.url], { env, stdio: "ignore" });
     const ended = new Promise((resolve) => child.on("exit", resolve));
-    // The last ones are killed while the file is checked and renamed.
+    // The last child processes are killed while the file is checked and renamed.
     await new Promise((resolve) => (server.onBytes = resolve));
     server.held = place < 15;
     if (place >= 15) setTimeout(() => child.kill("SIGKILL"), place - 15);

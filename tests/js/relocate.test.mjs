@@ -188,7 +188,7 @@ test("a path that names no program of the system is taken as it is", async (t) =
   assert.equal(modeOf(join(folder, "script")), 0o644);
 });
 
-/** The built helper with the fake engine, after it has lost all permissions. Each way to name it gives a location. */
+/** Takes all permissions from a copy of the built helper and fake engine. Returns its location, named in the way `how`. */
 function loseAll(t, how) {
   const folder = temporaryFolder(t);
   const bin = how === "an app bundle" ? join(folder, "fm-proxy.app", "Contents", "MacOS") : join(folder, "linux-x64", "bin");
@@ -208,7 +208,7 @@ function loseAll(t, how) {
       return { type: "app-bundle", executablePath: join(bin, "fm-proxy"), appBundlePath, origin };
     },
   }[how]();
-  // Other files beside a helper that a path names are not ours; a package and a bundle are ours as a whole.
+  // If a path names the helper, other files beside it are not ours. A package or a bundle is ours as a whole.
   writeFileSync(join(bin, "other"), "");
   return { found, bin };
 }

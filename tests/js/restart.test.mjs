@@ -31,7 +31,7 @@ test("J18: pauses double up to their maximum, and chance takes at most half of o
   });
 });
 
-/** Makes timers of one length fire at once, and counts them. */
+/** Makes all timers of this length fire at once, and counts them. */
 function shorten(t, length) {
   const { setTimeout } = globalThis;
   let count = 0;

@@ -56,7 +56,10 @@ function bothModels(t) {
   return { client, chat, embedder, sent, fetch };
 }
 
-/** Retrieval found the right text for each question, the chat model read it, and no engine was started twice. */
+/**
+ * Checks that retrieval found the right text for each question, that the chat model read it, and that no engine was started
+ * twice.
+ */
 async function checkAnswers({ client, chat, sent }, answer) {
   for (const [question, right] of QUESTIONS) {
     sent.length = 0;

@@ -22,7 +22,7 @@ test("the answer and who gave it", async (t) => {
   assert.equal(chat.completion.choices[0].message.content, "one two");
 });
 
-/** Errors that are not failures of the local model: no fallback is asked. */
+/** Errors that are not failures of the local model. The client asks no fallback for them. */
 const FINAL = ["INVALID_REQUEST", "NOT_FOUND", "GUARDRAIL"];
 for (const code of ["UNAVAILABLE", "TIMEOUT", "INTERNAL", "CONTEXT_OVERFLOW", "OVERLOADED", "RATE_LIMITED", ...FINAL]) {
   const outcome = FINAL.includes(code) ? "and with one" : "the fallback's answer with one";

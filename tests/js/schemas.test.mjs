@@ -384,7 +384,7 @@ child.stdin.on("error", () => {});
   return { folder, read };
 }
 
-/** A helper that is used by frames; each frame is checked when it comes. */
+/** A helper that gets frames from the test. Each frame of the helper is checked when it comes. */
 class Host {
   wire = new Wire("host");
   events = [];
@@ -404,7 +404,7 @@ class Host {
     this.child.stdout.on("data", (bytes) => parser.push(bytes));
   }
 
-  /** Makes a call; `wrong`: the schema must find an error in it. Resolves with the result, or the error. */
+  /** Makes a call. If `wrong`, the schema must find an error in the call. Resolves with the result, or the error. */
   call(method, params, { wrong = false, onEvent } = {}) {
     const id = this.#nextId++;
     const message = { jsonrpc: "2.0", id, method, ...(params === undefined ? {} : { params }) };
@@ -415,7 +415,7 @@ class Host {
     return Object.assign(result, { id });
   }
 
-  /** The same; the result has to be ok. */
+  /** Makes a call like `call`. The result must be ok. */
   async ok(method, params, options) {
     const result = await this.call(method, params, options);
     assert.equal(result.ok, true, JSON.stringify(result));
@@ -663,7 +663,7 @@ test("every method, notification and event of a helper that runs is as the schem
     assert.equal(engineWire.sent(message), null, JSON.stringify(message).slice(0, 1000));
   for (const message of read("from")) engineWire.received(message);
   const both = [
-    // This engine restarts no answer: unit/test_kit.c and contract/test_remote_faults.py test that.
+    // This engine restarts no answer. unit/test_kit.c and contract/test_remote_faults.py test restarts.
     ...Object.keys(engine.notifications).filter((name) => name !== "job.restarted"),
     "job.start",
     "job.abort",

@@ -67,7 +67,7 @@ for (const [name, create, kind] of CREATES) {
     for (const call of transport.calls) call.reject("INVALID_REQUEST");
     await assert.rejects(streams[0], { code: "INVALID_REQUEST" });
     assert.equal((await drain(streams[1])).error.code, "INVALID_REQUEST");
-    // The third stream is not read: no rejection is left unhandled, which would end this process.
+    // Nobody reads the third stream. It must leave no unhandled rejection, which would end this process.
     await new Promise(setImmediate);
     await streams[2].catch(({ code }) => assert.equal(code, "INVALID_REQUEST"));
   });

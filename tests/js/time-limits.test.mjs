@@ -61,7 +61,7 @@ test("the error says which limit it was; a call that is no request has none", ()
   assert.equal(timeoutOf("models.list", { ms: 5 }).limit, undefined);
 });
 
-/** A Watch until a time, on the test's clock; `run` lets this much time pass, and then a pause. */
+/** A Watch that ends at `end` on the test's clock. `run` lets some time pass, and then a pause of the host. */
 function watchUntil(t, end) {
   let real = 0;
   let timer = null;

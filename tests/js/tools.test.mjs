@@ -1,4 +1,4 @@
-// Tools with the stock OpenAI SDKs, unmodified, on the fake engine: a call, its result, and the answer to that.
+// Tools with the stock OpenAI SDKs, unmodified, on the fake engine: a call, its result, and the answer to the result.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { checkChatCalls, checkChatStream, checkResponse, checkResponseStream } from "./support/invariants.mjs";

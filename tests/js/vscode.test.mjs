@@ -91,7 +91,7 @@ async function ask({ api, provider }, text, { token = never, onPart = () => {}, 
   return parts;
 }
 
-// What the package says of itself
+// The extension's manifest
 
 test("the manifest names what the code registers, and only the user may set what runs", async (t) => {
   const { api, seen, activate } = loadExtension(t, { settings: { "fm-proxy.helperPath": "/nowhere/fm-proxy" } });

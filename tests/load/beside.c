@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define STREAMS    8
-#define STEPS      60 /* of a stream, one every TICK_MS */
+#define STEPS      60 /* steps of a stream, one every TICK_MS */
 #define TICK_MS    20
 #define LARGE      4000000u /* bytes */
 #define PROMPT     2000     /* words of one token each */
@@ -112,7 +112,7 @@ static void write_ticks(const struct beside *beside, const struct work *work, st
     fm_json_key_str(w, "input", script);
 }
 
-/* A prompt unlike all earlier ones, so that all of it is read. */
+/* A prompt that begins unlike all earlier ones, so that the engine reads all of it. */
 static void write_prompt(const struct beside *beside, const struct work *work, struct fm_json_writer *w) {
     static const char *const words[] = {" one", " two", " red", " blue", " cat", " dog", " sun", " sea"};
     char prompt[PROMPT * 6 + 16];

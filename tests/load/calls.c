@@ -174,7 +174,8 @@ static void take_result(struct calls *calls, struct call *call, struct json_obje
         report_fault("call %lld: result %s after %lld events, %s terminal event", (long long)call->id, call->code,
                      (long long)call->events, call->ended ? "with a" : "without a");
     }
-    if (object && (call->api == CALL_CHAT || member(object, "output"))) { /* a stream's last event had it already */
+    /* a stream's last event already had the text */
+    if (object && (call->api == CALL_CHAT || member(object, "output"))) {
         check_text(call, final_text(call, object), "the result");
     }
 }

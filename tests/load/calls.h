@@ -11,7 +11,7 @@
 struct json_object;
 struct json_tokener;
 
-#define CALLS_MAX 1024 /* a slot is used again by the 1,024th call after it */
+#define CALLS_MAX 1024 /* the 1,024th call after a call uses the same slot */
 
 enum call_api { CALL_RESPONSES, CALL_CHAT };
 
@@ -20,7 +20,7 @@ struct call {
     enum call_api api;
     bool done;     /* the result has come */
     bool ended;    /* the terminal event (or finish chunk) has come */
-    char code[24]; /* of the result: "ok", or the error's */
+    char code[24]; /* "ok", or the code of the result's error */
     char answer_id[64];
     char terminal[32];
     struct fm_buf text; /* of the deltas */
@@ -37,7 +37,8 @@ struct calls {
     int64_t last_id;
     unsigned open;
     int64_t finished;
-    /* Replies and notifications that do not belong to a create call; the reply's `result` or `error`. */
+    /* Takes replies and notifications that do not belong to a create call. For a reply, `message` is its `result` or
+     * `error`. */
     void (*other)(void *context, int64_t id, struct json_object *message);
     void *context;
 };

@@ -1,6 +1,6 @@
 /*
- * Races of create and cancel: a cancel goes out with its create or a random moment later, by the call's id or by the
- * response's. Each is answered, each create call has one end, and no event comes after it (calls.c checks that).
+ * Races of create and cancel: a cancel is sent with its create call or a random moment later. It names the call's id or
+ * the response's id. Each cancel is answered, each create call has one end, and no event follows it (calls.c checks).
  */
 #include "base/clock.h"
 #include "parts.h"
@@ -14,7 +14,7 @@
 #define CANCEL_FIRST 1000000 /* a cancel's id is its create call's plus this */
 
 static const char *const scripts[] = {
-    "[\"a \",{\"sleep_ms\":1},\"b \",{\"sleep_ms\":2},\"c \"]", /* may be finished before the cancel */
+    "[\"a \",{\"sleep_ms\":1},\"b \",{\"sleep_ms\":2},\"c \"]", /* the answer may be finished before the cancel */
     "[\"a \",\"b \",\"c \"]",
     "[{\"repeat\":[\"x \",50]},{\"hang\":\"soft\"}]",
     "[{\"prefill_ms\":30},{\"hang\":\"soft\"}]",
@@ -73,7 +73,7 @@ static void start_race(struct races *races, struct race *race) {
     int64_t kind = session_random(session, 3);
     race->due_us = fm_now_us() + (kind == 1 ? session_random(session, 500) : session_random(session, 5000));
     if (kind == 0) {
-        send_cancel(races, race); /* in one write with the create call */
+        send_cancel(races, race); /* sent in one write with the create call */
     }
 }
 
@@ -92,7 +92,7 @@ static void take_answer(void *context, int64_t id, struct json_object *message) 
             const char *code =
                 json_object_get_string(json_object_object_get(json_object_object_get(result, "error"), "code"));
             races->missed++;
-            /* too late: it is gone, or stored, like a synchronous response that has ended */
+            /* Too late: the response is gone, or it is stored like a synchronous response that has ended. */
             if (!code || (strcmp(code, "NOT_FOUND") != 0 && strcmp(code, "INVALID_REQUEST") != 0)) {
                 report_fault("cancel of %lld: %s", (long long)race->id, code ? code : "no error");
             }
@@ -112,7 +112,7 @@ static void finish_race(struct races *races, struct race *race) {
     race->call = NULL;
 }
 
-/* Sends what is due and starts new races; returns the time until the next cancel. */
+/* Sends the cancels that are due and starts new races. Returns the time until the next cancel. */
 static int64_t step(struct races *races, int64_t count) {
     int64_t wait_us = 10000;
     for (size_t i = 0; i < IN_FLIGHT; i++) {

@@ -157,7 +157,7 @@ void samples_free(struct samples *samples) {
 
 static const char *part;
 static unsigned failed_rows;
-static char first_failed[160]; /* the row; kept because long output is often cut before it */
+static char first_failed[160]; /* the first row that failed; kept because long output is often cut before it */
 static unsigned faults;
 
 static void row(const char *figure, const char *value, const char *bound, const char *verdict) {

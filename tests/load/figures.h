@@ -22,7 +22,7 @@ struct footprint {
 /* All members are zero if there is no such process. */
 struct footprint footprint_of(pid_t pid);
 
-/* Its first child, or 0. */
+/* The process's first child, or 0. */
 pid_t child_of(pid_t pid);
 
 /* Waits a while for the end of a process. A zombie counts as ended. */
@@ -38,7 +38,7 @@ struct samples {
 
 void samples_add(struct samples *samples, int64_t us);
 
-/* In ms; `share` 0.99 for p99, 1 for the maximum. -1 without samples. */
+/* Returns a quantile in ms: `share` is 0.99 for p99, 1 for the maximum. Returns -1 without samples. */
 double samples_ms(struct samples *samples, double share);
 void samples_free(struct samples *samples);
 
@@ -59,10 +59,10 @@ void report_at_most(const char *figure, double value, double bound, const char *
 void report_exactly(const char *figure, long value, long expected);
 void report_note(const char *figure, double value, const char *unit);
 
-/* p50, p99 and maximum of a time; p99 is bounded, and must have been measured. */
+/* Adds rows for the p50, p99 and maximum of a time. p99 is bounded, and must have been measured. */
 void report_times(const char *what, struct samples *samples, double p99_ms);
 
-/* Waits a while until descriptors, threads and children are as they were, and reports them. */
+/* Waits a while until descriptors, threads and children are the same as in `start`. Then reports them. */
 void report_footprint(pid_t pid, const struct footprint *start);
 
 /* Reports a fault that no figure shows. The first few of a part are printed. */
@@ -71,7 +71,7 @@ void report_fault(const char *fmt, ...) FM_PRINTF(1, 2);
 /* Reports the row of faults; ends the part. */
 void report_part_end(void);
 
-/* True if no row failed; otherwise prints how many did, and the first. */
+/* Returns true if no row failed. Otherwise prints how many rows failed, and the first of them. */
 bool report_passed(void);
 
 #endif

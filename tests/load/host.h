@@ -1,6 +1,6 @@
 /*
- * A host: one fm-proxy that this program started, and the wire to it. Frames are queued and go out as the front reads
- * them; input is split into bodies, which are passed to `take`. One thread; only host_turn blocks.
+ * A host: one fm-proxy that this program started, and the wire to it. Frames are queued and sent as fast as the front
+ * reads them. Input is split into bodies, which `take` gets. There is one thread, and only host_turn blocks.
  */
 #ifndef TESTS_LOAD_HOST_H
 #define TESTS_LOAD_HOST_H
@@ -44,7 +44,7 @@ extern const char *host_model;
 void host_start(struct host *host, enum wire wire, void (*take)(void *context, const char *body, size_t len),
                 void *context);
 
-/* Begins a message; the caller writes its params and queues it. `id` 0: a notification. */
+/* Begins a message. The caller writes its params and sends it by host_send. `id` 0: a notification. */
 struct fm_json_writer host_begin(struct host *host, int64_t id, const char *method);
 void host_send(struct host *host);
 
@@ -54,10 +54,10 @@ void host_call(struct host *host, int64_t id, const char *method);
 /* Queues bytes unchanged. */
 void host_send_raw(struct host *host, const char *bytes, size_t len);
 
-/* Moves bytes both ways; waits up to `wait_us` for something to move. */
+/* Moves bytes both ways. Waits up to `wait_us` until some bytes can move. */
 void host_turn(struct host *host, int64_t wait_us);
 
-/* True until everything is sent, or the front is gone. */
+/* True while something is not sent yet and the front is there. */
 bool host_sending(const struct host *host);
 
 /* Closes the front's stdin. */
@@ -70,7 +70,7 @@ void host_hang_up(struct host *host);
 #define HOST_STAYED (-1000)
 int host_end(struct host *host, int64_t wait_ms);
 
-/* The id of a reply that has our usual beginning, or -1. Cheaper than parsing. */
+/* Returns the id of a reply that begins in our usual way, or -1. This is cheaper than parsing. */
 int64_t reply_id(const char *body, size_t len);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Load on fm-proxy with the fake engine, in parts; one table, exit status 1 when a row says FAIL.
+ * Load on fm-proxy with the fake engine, in parts. Prints one table; the exit status is 1 if a row says FAIL.
  *
  *     load [--quick] [--bin DIR] [--slow FACTOR] [--seed N] [--minutes N] PART...
  */

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The amount of everything: the real figures, or a few seconds of the same. */
+/* How much each part does: the full amounts, or amounts that take a few seconds. */
 struct scale {
     bool quick;
     int64_t pings;
@@ -16,7 +16,7 @@ struct scale {
     unsigned spawns;
     unsigned engine_spawns;
     unsigned slow_kib;  /* for each of the 8 streams that a slow host does not read */
-    int64_t crawl_ms;   /* how long it reads 1 KiB/s */
+    int64_t crawl_ms;   /* how long the slow host reads 1 KiB/s */
     int64_t stall_ms;   /* the front's limit for a host that reads nothing; 0: do not wait for it */
     unsigned responses; /* stored, one after the other */
     const char *store_bytes;

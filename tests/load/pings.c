@@ -8,13 +8,13 @@
 #define WINDOW     256   /* pings in flight */
 #define WARM_UP    50000 /* pings before memory is measured */
 #define GROWTH_KIB 2048
-#define STALL_US   ((int64_t)20000000) /* without a reply */
+#define STALL_US   ((int64_t)20000000) /* the longest time without a reply */
 
 struct pings {
     struct host host;
     int64_t sent;
     int64_t answered;
-    int64_t probe; /* id of the one in flight, or of the last one */
+    int64_t probe; /* the id of the probe in flight, or of the last probe */
     int64_t probe_sent_us;
     bool probe_out;
     struct samples times;
@@ -50,7 +50,7 @@ static void probe(struct pings *pings) {
     }
 }
 
-/* Sends until `count` pings in all were answered. */
+/* Sends pings until `count` pings in all have been answered. */
 static void flood(struct pings *pings, int64_t count) {
     int64_t last = pings->answered;
     int64_t last_us = fm_now_us();

@@ -2,9 +2,9 @@
 #include "session.h"
 #include "base/clock.h"
 
-#define MORE_THREADS 3 /* of the front: one reads from the engine, one writes to it, one is for the store */
+#define MORE_THREADS 3 /* threads of the front that read from the engine, write to it, and use the store */
 #define GROWTH_KIB   2048
-#define SETTLE_MS    5000 /* for an answer or a thread's end */
+#define SETTLE_MS    5000 /* the time for an answer or for a thread's end */
 
 static void take(void *context, const char *body, size_t len) {
     struct session *session = context;

@@ -12,7 +12,7 @@ struct session {
     struct calls calls;
     struct footprint start; /* with a warm engine */
     bool warm;              /* start.rss_kib is from session_warm */
-    int64_t warm_calls;     /* calls that had finished by then */
+    int64_t warm_calls;     /* calls that had finished before session_warm */
     int64_t probe_pause_us; /* between a pong and the next ping; below 0: no probe */
     int64_t probe;
     int64_t probe_answered;
@@ -30,13 +30,15 @@ struct session {
 /* Starts a front and warms its engine up. `session` is large: keep it static. */
 void session_start(struct session *session, enum wire wire, int64_t probe_pause_us, unsigned seed);
 
-/* Call it after the first round: from here on times count, and memory may grow by 2 MiB (session_end checks that). */
+/*
+ * Call it after the first round. After this call times count, and memory may grow by 2 MiB (session_end checks that).
+ */
 void session_warm(struct session *session);
 
-/* host_turn, with the probe. */
+/* Calls host_turn, and sends the probe's pings. */
 void session_turn(struct session *session, int64_t wait_us);
 
-/* Turns until no call is open or `wait_ms` have passed; reports what is missing. */
+/* Calls session_turn until no call is open or `wait_ms` have passed. Reports what is missing. */
 bool session_wait(struct session *session, int64_t wait_ms);
 
 /* A random number from 0 up to, but not including, `below`. */

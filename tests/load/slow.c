@@ -17,7 +17,7 @@
 #define PING_MS   1000
 #define RATE      1024 /* bytes a second */
 #define PEAK_KIB  (24 * 1024)
-#define LATE_MS   10000 /* beyond the front's own limit */
+#define LATE_MS   10000 /* time after the front's own limit */
 #define GROWTH_MS 30000 /* time until a flood of pings is cut off */
 
 static void start_streams(struct session *session, unsigned kib) {
@@ -54,7 +54,7 @@ static bool has_ended(pid_t pid) {
     return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
 }
 
-/* Turns for a while; the caller decides what the host may read. */
+/* Calls host_turn for a while. The caller decides how much the host may read. */
 static void tick(struct session *session, int64_t ms) {
     int64_t end_us = fm_now_us() + ms * 1000;
     for (int64_t left; (left = end_us - fm_now_us()) > 0;) {
@@ -90,7 +90,7 @@ static void read_the_rest(const struct scale *scale, struct session *session, co
     session_end(session);
 }
 
-/* 1 KiB/s over a pipe and over sockets, at the same time. */
+/* Tests hosts that read 1 KiB/s over a pipe and over sockets, at the same time. */
 static void crawl(const struct scale *scale) {
     static struct session sessions[2];
     report_part("crawl");
@@ -116,7 +116,8 @@ static void crawl(const struct scale *scale) {
 }
 
 /*
- * Waits for the front's end, at most `wait_ms`; with `flood`, sends as many pings as it accepts. Reports how it ended.
+ * Waits for the front's end, at most `wait_ms`. With `flood`, sends as many pings as the front accepts. Reports how the
+ * front ended.
  */
 static void be_deaf(struct session *session, int64_t wait_ms, bool flood) {
     int64_t before = fm_now_ms();

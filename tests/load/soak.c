@@ -1,6 +1,6 @@
 /*
- * Everything at once, at random, for as long as asked: streams, cancels, limits, engines that fail, hang, crash and are
- * killed, bad bodies. A line per minute, bounds at the end.
+ * Everything at once, at random, for the requested time: streams, cancels, limits, bad bodies, and engines that fail,
+ * hang, crash and are killed. Prints a line per minute, and checks bounds at the end.
  */
 #include "base/clock.h"
 #include "parts.h"
@@ -68,7 +68,7 @@ struct soak {
     int64_t started;
     int64_t ok;
     int64_t failed;
-    int64_t refused; /* while the crash loop allows no engine: they fail at once, any number of them */
+    int64_t refused; /* calls that fail at once while the crash loop allows no engine; their number has no bound */
     int64_t cancels;
     int64_t kills;
     int64_t odd_sent;
@@ -220,7 +220,7 @@ static void minute(const struct soak *soak, int64_t ms) {
     fflush(stdout);
 }
 
-/* Makes calls until a healthy engine answers one: the last engine may have just been killed. */
+/* Makes calls until an engine answers one, because the last engine may have just been killed. */
 static void recover(struct soak *soak) {
     const char *code = "";
     int64_t deadline = fm_now_ms() + (int64_t)(QUIET_MS * bounds.slow);
@@ -242,7 +242,7 @@ static void report(struct soak *soak, long before_kib, bool quick) {
     report_note("engines killed", (double)soak->kills, "");
     report_exactly("bad bodies answered", (long)soak->odd_answered, (long)soak->odd_sent);
     double failed = (double)soak->failed / (double)(soak->ok + 1);
-    if (quick) { /* it only takes seconds: shares are random, and memory has not settled */
+    if (quick) { /* a quick run only takes seconds: shares are random, and memory has not settled */
         report_note("calls that failed for each that went well", failed, "");
         report_note("RSS growth since the first line", (double)growth, "KiB");
     } else {

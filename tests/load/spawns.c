@@ -63,7 +63,7 @@ static void feed_calls(void *context, const char *body, size_t len) {
     calls_take(context, body, len);
 }
 
-/* A cycle with an engine, and in two of three cycles with a stream in it. */
+/* Runs a cycle with an engine. In two of three cycles a stream is running. */
 static void engine_cycle(struct cycles *cycles, unsigned number) {
     static struct calls calls;
     static const char *const scripts[] = {"[{\"repeat\":[\"x \",100]},{\"hang\":\"soft\"}]",

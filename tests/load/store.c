@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TEXT 4000 /* bytes of a prompt, one word, which comes back as the text */
+#define TEXT 4000 /* bytes of a prompt; it is one word, which comes back as the text */
 #define OPEN 32   /* simultaneous calls */
 
 static void create_all(struct session *session, unsigned count) {
@@ -30,7 +30,7 @@ void part_store(const struct scale *scale) {
     report_part("store");
     host_store_bytes = scale->store_bytes;
     session_start(&session, WIRE_SOCKET, scale->probes_pause_us, scale->seed);
-    create_all(&session, scale->responses / 5); /* more than the store has room for */
+    create_all(&session, scale->responses / 5); /* more responses than the store has room for */
     session_warm(&session);
     int64_t before = fm_now_us();
     create_all(&session, scale->responses);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BLOCKS 20 /* of equal deltas in a stream, each block with its own text */
+#define BLOCKS 20 /* blocks of equal deltas in a stream; each block has a different text */
 
 /* The text of a block; it is not ASCII, so that a merge that cuts a character is noticed. */
 static int block_text(char *text, size_t size, int64_t id, unsigned block) {
@@ -46,7 +46,7 @@ static void check_stream(const struct call *call, unsigned deltas) {
     }
 }
 
-/* Starts `count` streams at once and waits for their ends. */
+/* Starts `count` streams at once, and waits until all have ended. */
 static void run_streams(struct session *session, unsigned count, unsigned deltas) {
     struct call *calls[CALLS_MAX];
     for (unsigned i = 0; i < count; i++) {

@@ -1,5 +1,5 @@
 // Third-party agents, unmodified, with a real model: a task that needs three tools, each with the result of the one before. It
-// is solved if each tool was called with the right arguments, in this order, and the answer has the last result. Greedy.
+// is solved if each tool was called with the right arguments, in this order, and the answer has the last result. Temperature 0.
 //
 //   node tests/models/agents.mjs MODEL
 //

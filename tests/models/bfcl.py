@@ -1,4 +1,4 @@
-"""Asks BFCL's questions through the whole helper, and of llama-server of the same release. See tests/models.sh.
+"""Asks the whole helper, and llama-server of the same release, BFCL's questions. See tests/models.sh.
 
 BFCL's own checker decides whether a call is right. This script also counts calls that are in the text, and arguments that
 the tool's schema does not allow.
@@ -28,7 +28,7 @@ MAX_TOKENS = 256
 SEVERAL_CALLS = 512  # tokens
 BLOCK = 16  # questions for one side before it is the other side's turn
 LOST = 2  # percentage points by which `auto` may be worse than `required`
-ENDLESS = {"stop": ["\n" * 12]}  # ends answers of endless line breaks, which would take most of the time: no call follows
+ENDLESS = {"stop": ["\n" * 12]}  # ends answers of endless line breaks, which contain no call and would take most of the time
 
 
 class Questions:
@@ -129,7 +129,7 @@ def parsed(arguments):
 class Ours:
     """The whole helper. Answers come in any order."""
 
-    has_text = False  # with tool_choice `required`
+    has_text = False  # whether an answer to tool_choice `required` may be text
 
     def __init__(self, model, streams):
         self.proxy = Proxy(os.path.join(fetch.ROOT, "build", "bin"), model, SLOTS=streams)
@@ -152,7 +152,7 @@ class Ours:
             self.waiting[number] = answer
             self.proxy.notify("chat.completions.create", body, id=number)
         result = answer.get()
-        if not result.get("ok"):  # it was cancelled, because this run was ended
+        if not result.get("ok"):  # the call was cancelled, because this run was ended
             raise SystemExit(f"models: {result}")
         return result["completion"]["choices"][0]
 
@@ -264,7 +264,7 @@ class Run:
         self.sides, self.lock = {}, threading.Lock()
 
     def missing(self, side, category, question):
-        """The missing rows of one question. The second has the same prompt as the first one, which is cached then."""
+        """The missing rows of one question. The second request has the same prompt as the first one, so the prompt is cached."""
         for choice in ("auto",) if category == "irrelevance" else ("auto", "required"):
             row = {"model": os.path.basename(self.model), "side": side, "category": category, "choice": choice,
                    "id": question[0]["id"]}
@@ -292,7 +292,8 @@ class Run:
     def all(self):
         for category in CATEGORIES:
             questions = list(self.questions.of(category, self.options.questions))
-            for at in range(0, len(questions), BLOCK):  # so that an interrupted run has as many questions for each side
+            # so that an interrupted run has asked both sides the same number of questions
+            for at in range(0, len(questions), BLOCK):
                 for side in SIDES if self.options.only is None else (self.options.only,):
                     self.block(side, category, questions[at:at + BLOCK])
         for side in self.sides.values():
@@ -308,7 +309,7 @@ def main():
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--out", default=os.path.join(fetch.FOLDER, "bfcl.jsonl"))
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that its children end with it
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that its child processes end too
     model = fetch.chosen(options)
     os.makedirs(os.path.dirname(os.path.abspath(options.out)), exist_ok=True)
     rows = read(options.out)

@@ -8,7 +8,7 @@ import { readFacts, memoryOf } from "../../js-shim/dist/esm/gguf.js";
 import { createClient } from "../../js-shim/dist/esm/index.js";
 import { sizeOf } from "../../js-shim/dist/esm/model-files.js";
 
-/** A context has 8,192 by default; a word is one or two tokens. */
+/** The number of tokens in a prompt. A context has 8,192 tokens by default, and a word is one or two tokens. */
 const TOKENS = 8000;
 const EMBEDDED = [10, 100, 400]; // words
 const MB = 1e6;

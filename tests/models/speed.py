@@ -24,7 +24,8 @@ SUBJECTS = ("the sea", "a mountain", "an old house", "winter", "a long journey")
 
 
 def tools(round_number):
-    """The first tool has the number in its description, so that the beginning of the prompt is new in each round."""
+    """Returns the tools of a round. The first tool's description has the round's number, so that the beginning of the prompt is
+    new in each round."""
     return [{"type": "function", "function": {
         "name": f"device_{i}_set", "description": f"Sets device {i} of group {round_number} to a value, and says when it is done",
         "parameters": {"type": "object", "required": ["value"], "additionalProperties": False, "properties": {
@@ -42,7 +43,8 @@ class Build(Proxy):
             "ignore_eos": True, "stream": True, "stream_options": {"include_usage": True}}, id=number)
 
     def figures(self, round_number):
-        """Milliseconds to the first token of a new prompt, the same with known tools, and tokens/s."""
+        """The milliseconds to the first token of a new prompt, the milliseconds to the first token with known tools, and
+        tokens/s."""
         asks = []
         for subject in SUBJECTS[round_number % 3:][:2]:
             asks.append(Ask(f"What do you know about {subject}? Answer at length.", TOKENS))

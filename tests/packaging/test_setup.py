@@ -22,7 +22,7 @@ STOCK = "awk cat cmp cut dirname env find flock grep ls mkdir mktemp mv python3 
 NOTED = 'echo "${0##*/} $*" >>"$CALLS"\n'
 SCRIPTS = {
     "apt-get": NOTED,
-    # like rustup's, which only works with the HOME where it was installed
+    # works like rustup's cargo, which needs the HOME where it was installed
     "cargo": NOTED + '[ "$HOME" = /home/first ] && echo "cargo 1.95.0"',
     # A build stays in its seventh step until something is written to the pipe $GO, if the pipe exists.
     "cmake": NOTED + """

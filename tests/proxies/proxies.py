@@ -3,9 +3,9 @@ them, and starts this script:
 
     proxies.py ENGINE TOXIPROXY [CASE...]
 
-A CASE is the beginning of a row's name. Each row is tried twice: with only its endpoint, and with a good one after it,
-which must get the request if the row says so, and never after output. FM_CUTS (default 300) is the number of streams that
-toxiproxy cuts at random. Prints a table; the exit status is 1 if a row is not as expected.
+A CASE is the beginning of a row's name. Each row is tried twice: with only its endpoint, and with a good endpoint after it.
+The good endpoint must get the request if the row says so, and never after output. FM_CUTS (default 300) is the number of
+streams that toxiproxy cuts at random. Prints a table; the exit status is 1 if a row is not as expected.
 """
 
 import http.client
@@ -100,7 +100,7 @@ def silent(data=b""):
 # ---- what is asked ----
 
 def engine(*endpoints):
-    """An engine with these endpoints, each given as its members."""
+    """An engine with these endpoints. Each endpoint is given as its members."""
     rows = [{"dialect": "chat", "models": ["any"], **endpoint} for endpoint in endpoints]
     started = Engine(ENGINE, {"FM_ENGINE_CONFIG": json.dumps({"endpoints": rows})})
     assert started.initialize()["ok"] and started.load(None)[0]["ok"]
@@ -116,7 +116,7 @@ def ask(*endpoints):
 
 
 def told(outcome, text):
-    """"whole", or the code and the reason code; and how much text came."""
+    """("whole", "") for a whole answer, or else (code, reason code)."""
     if outcome.error is None:
         return ("whole" if outcome.text == text else "ANOTHER TEXT", "")
     assert text.startswith(outcome.text), outcome.text
@@ -246,7 +246,8 @@ def check(rows, wanted, text, good):
         moved = len(good.requests) > before
         seen = (*told(alone, text), moved)
         fits = seen == (code, reason_code, moves)
-        # With the second endpoint, the whole answer comes if the request moved on, and otherwise the same result as before.
+        # With the second endpoint, the whole answer must come if the request moved on. Otherwise the result must be the same as
+        # without it.
         fits = fits and (told(both, text)[0] == "whole" if moved else told(both, text) == seen[:2])
         wrong += not fits
         print(f"| {name} | {' '.join(filter(None, seen[:2]))} | {'yes' if moved else '-' if code == 'whole' else 'no'} |"

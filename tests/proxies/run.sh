@@ -1,5 +1,5 @@
 #!/bin/sh
-# Faults between the remote engine and a server, made by third-party programs: toxiproxy (slow, cut, reset, nothing), haproxy
+# Faults between the remote engine and a server, made by third-party programs: toxiproxy (slow, cut, reset, no answer), haproxy
 # (TLS, its own errors, a server that is gone), tinyproxy and squid (the `proxy` of the configuration). Installs them (apt as
 # root, and toxiproxy by Go at the versions and checksums of go.mod and go.sum), and prints a table.
 #

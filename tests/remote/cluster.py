@@ -1,9 +1,9 @@
 """Tests docs/scaling.md on a cluster on this machine: its commands and configurations, unchanged; servers that are killed in
-the middle of answers; workers that come and go. cluster.sh prepares and starts this script, in a separate namespace.
+the middle of answers; workers that stop and start again. cluster.sh prepares and starts this script, in a separate namespace.
 
     cluster.py [PART...]      PART: llama, router, dialects, kills, drain, cancel, smg, ray (default: all, in this order)
 
-Prints a table; exit status 1 where something failed. A small model replaces those of the page (stand_in.py); the servers
+Prints a table; the exit status is 1 if something failed. A small model replaces those of the page (stand_in.py); the servers
 are the real ones. FM_ROUNDS (default 1): how often each kind of request loses its server.
 """
 
@@ -33,7 +33,7 @@ STORY = [{"role": "user", "content": "Tell a very long story about a dog, a cat 
 
 
 def kinds(characters, tokens):
-    """The kinds of requests, with answers of this many characters, or tokens for free text."""
+    """The kinds of requests. Answers have this many characters, or this many tokens for free text."""
     def described(name):
         long = {"type": "string", "minLength": characters, "maxLength": characters + 50}
         return {"type": "object", "properties": {name: long}, "required": [name], "additionalProperties": False}
@@ -105,12 +105,12 @@ def ask(helper, kind, stream, **more):
 
 
 def ask_each(part, helper, engine="remote", what="text, a tool and a format, streamed and not", **more):
-    """Asks each kind, streamed and not; that engine must answer all."""
+    """Asks each kind, streamed and not. The named engine must answer all."""
     wrong = []
     for kind in KINDS:
         for stream in (False, True):
             well, result, _ = ask(helper, kind, stream, **more)
-            who = result.get("completion", {}).get("fm", {}).get("engine", engine)  # a stream has this in its last chunk
+            who = result.get("completion", {}).get("fm", {}).get("engine", engine)  # the last chunk of a stream has this member
             if not well or who != engine:
                 wrong.append(f"{kind}, {'streamed' if stream else 'whole'}: {result.get('error') or result}")
     note(part, what, f"{6 - len(wrong)} of 6 answered" +
@@ -241,7 +241,7 @@ def direct(cluster, dialect, **members):
 
 
 def part_dialects(cluster):
-    """The contract's suite on a worker, in each dialect."""
+    """Runs the contract's test suite on a worker, in each dialect."""
     for dialect in DIALECTS:
         engine = os.path.join(ROOT, "build", "bin", "fm-engine-remote")
         suite = os.path.join(ROOT, "tests", "contract", "test_remote.py")
@@ -258,7 +258,8 @@ def part_dialects(cluster):
 
 
 def outcome_of(helper, call, kind, stream, server):
-    """How a request ended that lost its server: "answered", "ended" (a stream that reports it), or a description of the fault."""
+    """How a request ended after it lost its server: "answered", "ended" (a stream that reports an error), or a description of the
+    fault."""
     _, result = helper.collect(call, ANSWER_S)
     if result.get("ok"):
         right = stream or fits(kind, result["completion"])
@@ -281,9 +282,9 @@ def tell_kills(part, what, outcomes, hit):
 
 
 def kill_in(part, what, folder, config, middle, kill, times=1, **more):
-    """Sends requests of all kinds, streamed and not; during them, kill() ends a server: when each streamed one has output
-    (`middle`), or when the first one has. One helper has the streamed requests, another one the others: their logs show how
-    many lost the server."""
+    """Sends requests of all kinds, streamed and not. During them, kill() ends a server: when each streamed request has output
+    (`middle`), or when the first of them has output. One helper has the streamed requests, another helper has the others. So
+    their logs show how many requests of each form lost the server."""
     logs = {stream: os.path.join(folder, f"{'streamed' if stream else 'whole'}.log") for stream in (False, True)}
     server = config["endpoints"][0]["url"].split("/")[2]
     with contextlib.ExitStack() as stack:
@@ -316,7 +317,7 @@ def part_kills(cluster):
 
 
 def part_drain(cluster):
-    """Under load, one worker is taken out of the router, ends when it is idle, starts again and comes back."""
+    """Under load, one worker is removed from the router, ends when it is idle, starts again and is added again."""
     outcomes, over = [], threading.Event()
 
     def load(stream):
@@ -349,7 +350,7 @@ def part_drain(cluster):
 
 
 def part_cancel(cluster):
-    """An abort ends the work in the worker: it has no request any more, long before the answer would have ended."""
+    """An abort ends the work in the worker: the worker has no request any more, long before the answer would have ended."""
     for dialect in DIALECTS:
         with helper_with(cluster.folder, direct(cluster, dialect), engine="remote") as helper:
             for worker in cluster.workers:
@@ -393,7 +394,7 @@ def kill_replica():
     before = replicas()
 
     def most():
-        """The process that has computed most since then, and how many seconds."""
+        """The process that has computed most since `before`, and for how many seconds: (seconds, process id)."""
         return max((seconds - before.get(pid, seconds), pid) for pid, seconds in replicas().items())
     wait_for("a replica that computes an answer", lambda: most()[0] > 0.3, seconds=ANSWER_S)
     for pid in stage.family(most()[1]):
@@ -424,8 +425,9 @@ def part_ray(folder):
     os.symlink(stage.STAND_IN, os.path.join(folder, "Qwen", "Qwen3-8B"))
     env = {"RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60", "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "60",
            "RAY_USAGE_STATS_ENABLED": "0", "RAY_raylet_start_wait_time_s": "120",  # for a slow machine
-           "RAY_worker_register_timeout_seconds": "600",  # this too: otherwise Ray gives up a replica that is still starting
-           "RAY_DEDUP_LOGS": "0"}  # otherwise a second replica that starts at the same time is not in the log
+           # also for a slow machine: Ray must not give up a replica that is still starting
+           "RAY_worker_register_timeout_seconds": "600",
+           "RAY_DEDUP_LOGS": "0"}  # else Ray leaves out the second replica's equal log lines
     ray = Program("ray", ["ray", "start", "--head", "--block", "--num-cpus", "8", "--include-dashboard=false"], folder, **env)
     wait_for("Ray", lambda: ray.says("Ray runtime started"), ray)
     block = blocks("A cluster", "sh")[1]
@@ -447,7 +449,7 @@ def part_ray(folder):
     for turn, middle in enumerate([True, False] * ROUNDS):
         wait_for("two replicas", lambda: serve.says("Started vLLM engine") >= 2 + turn, serve, ray)
         kill_in("Ray Serve LLM", "of a replica", folder, direct_config, middle, kill_replica,
-                times=2)  # so that each replica gets some
+                times=2)  # so that each replica gets some requests
     serve.kill(signal.SIGTERM)
     ray.kill()
     wait_for("the end of the cluster", lambda: not stage.listens(8000), seconds=ANSWER_S)  # remaining processes may still answer

@@ -21,9 +21,9 @@ LLAMA_SERVER = os.path.join(ROOT, "build", "deps", "llama-server", "bin", "llama
 SMALL_MODEL = os.path.join(ROOT, "build", "models", "SmolLM2-135M-Instruct.Q4_1.gguf")
 VENV = os.environ["FM_VLLM_VENV"]
 STAND_IN = os.environ["FM_STAND_IN"]
-START_S = 1800  # the longest time for a server's start: it imports gigabytes, beside others, on two processors
+START_S = 1800  # the longest time for the start of a server, which imports gigabytes on two shared processors
 NAMES = ("gpu-box", "router.example", "llm.cluster.example", "api.openai.com")
-# Settings that programs on this machine need besides those of the page: there is no GPU, and nothing may be downloaded.
+# Settings that programs on this machine need in addition to those of the page: there is no GPU, and nothing may be downloaded.
 VLLM_ENV = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "VLLM_CPU_KVCACHE_SPACE": "1",
             "VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1", "TORCHDYNAMO_DISABLE": "1", "NO_COLOR": "1"}
 
@@ -109,7 +109,7 @@ class Program:
         Program.running.append(self)
 
     def kill(self, number=signal.SIGKILL):
-        """Ends it with its group, and with processes that it has started in other groups, as Ray does."""
+        """Ends the program, its process group, and processes that it has started in other groups, as Ray does."""
         for send, target in [(os.killpg, self.process.pid)] + [(os.kill, pid) for pid in family(self.process.pid)]:
             with contextlib.suppress(ProcessLookupError):
                 send(target, number)
@@ -122,7 +122,7 @@ class Program:
             return log.read()[-3000:].decode(errors="replace")
 
     def says(self, text):
-        """How often its log contains this text."""
+        """How often the program's log contains this text."""
         with open(self.log, "rb") as log:
             return log.read().count(text.encode())
 
@@ -210,7 +210,7 @@ class Worker(Program):
         super().__init__(name, ["sh", "-c", command], folder)
 
     def again(self):
-        """Starts the same one once more."""
+        """Starts the same worker again."""
         return Worker(self.name, self.command, os.path.dirname(self.log))
 
     @property
@@ -221,7 +221,7 @@ class Worker(Program):
         return get(self.url + "/health")[0] == 200
 
     def metric(self, name, *labels):
-        """The sum over a counter's or gauge's lines that have all these labels."""
+        """The sum of the values of a counter or gauge, over the lines that have all these labels."""
         status, text = get(self.url + "/metrics")
         rows = re.findall(rf"^vllm:{name}(\{{[^}}]*\}})? ([0-9.e+-]+)$", text if status == 200 else "", re.M)
         return sum(float(value) for found, value in rows if all(label in found for label in labels))

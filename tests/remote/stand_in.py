@@ -31,12 +31,12 @@ def main():
     path, folder = sys.argv[1:]
     where = {"pretrained_model_name_or_path": os.path.dirname(os.path.abspath(path)), "gguf_file": os.path.basename(path)}
     model = AutoModelForCausalLM.from_pretrained(**where, dtype=torch.float32)
-    model.hf_quantizer = None  # the weights are plain numbers now; the quantizer does not know that
+    model.hf_quantizer = None  # the weights are plain numbers now, which the quantizer can't know
     del model.config.quantization_config
     tokenizer = AutoTokenizer.from_pretrained(**where)
     tokenizer.chat_template = TEMPLATE
     rows = model.get_input_embeddings().weight.data
-    for mark in MARKS:  # the model reads it like the end of a line, and it is slightly less likely
+    for mark in MARKS:  # the model reads a mark like the end of a line, and a mark is slightly less likely
         rows[tokenizer.convert_tokens_to_ids(mark)] = 0.99 * rows[tokenizer.encode("\n")[-1]]
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

@@ -1,7 +1,7 @@
-// The JSON Schema Test Suite's schemas through the whole helper with the real model: each schema that is accepted with strict
-// is answered at temperature 1.5, and every complete answer must validate under ajv.
+// Sends the schemas of the JSON Schema Test Suite to the whole helper with the real model. If a schema is accepted with strict,
+// the model answers at temperature 1.5, and ajv must accept every complete answer.
 //
-// usage: node tests/schema/model.mjs [ANSWERS]     ANSWERS: of each schema (default 1)
+// usage: node tests/schema/model.mjs [ANSWERS]     ANSWERS: how many for each schema (default 1)
 
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,4 @@
-// Character classes with control characters: 600 texts for each pattern, each of which must match.
+// Character classes with control characters: makes 600 texts for each pattern. Each text must match its pattern.
 //
 // usage: node tests/schema/patterns.mjs
 

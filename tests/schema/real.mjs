@@ -2,8 +2,8 @@
 //
 // usage: node tests/schema/real.mjs FOLDER...
 //
-// A schema is a JSON file below a folder whose root is an object with `properties`, `$ref`, `definitions` or the like, and
-// that names JSON Schema in `$schema` and refers to nothing outside of itself; the same text counts once.
+// A JSON file below a folder counts as a schema if its root is an object with `properties`, `$ref`, `definitions` or a similar
+// member, it names JSON Schema in `$schema`, and it refers to nothing outside of itself. Equal texts count once.
 
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
@@ -20,7 +20,7 @@ function* files(folder) {
   }
 }
 
-/** Whether it refers to nothing outside of itself. */
+/** Whether a schema refers to nothing outside of itself. */
 function isWhole(schema) {
   const refs = JSON.stringify(schema).matchAll(/"\$ref":"([^"]*)"/g);
   return [...refs].every(([, ref]) => ref.startsWith("#"));
@@ -36,7 +36,7 @@ function read(file) {
   }
 }
 
-/** Each schema once: [file, schema]. */
+/** All schemas, without repeated texts: [file, schema]. */
 function collect(folders) {
   const seen = new Map();
   for (const folder of folders)

@@ -5,9 +5,9 @@
  *
  * usage: sample_schema MODEL < REQUESTS
  *
- * A request is one line, {"schema":..., "strict":true, "count":20, "seed":1}; so is the answer to it,
+ * A request is one line, {"schema":..., "strict":true, "count":20, "seed":1}. Its answer is one line too,
  * {"texts":[...],"report":{...},"compile_us":n,"masks_us":[...]} or {"error":"...","param":"...","refused_us":n}. A
- * text that does not end within TOKENS_MAX tokens is dropped and tried again, TRIES_MAX times per text.
+ * text that does not end within TOKENS_MAX tokens is dropped and made again, at most TRIES_MAX times.
  */
 #include "base/clock.h"
 #include "engine/guide/guide.h"
@@ -29,7 +29,7 @@
 
 struct sampling {
     struct fm_prompter prompter;
-    struct fm_vocabulary vocabulary; /* the one of `prompter` */
+    struct fm_vocabulary vocabulary; /* the vocabulary of `prompter` */
     struct fm_grammar_vocab *vocab;
     float *logits;
     bool *ends; /* for each token: whether it is only quotes, brackets and white space, or the end of the turn */
@@ -107,7 +107,7 @@ static enum fm_code make_guide(struct sampling *s, struct fm_kit_job *job, struc
     return code;
 }
 
-/* Writes one text to `w`, or none if the text does not end. `job` as fm_guide_init wants it. */
+/* Writes one text to `w`, or none if the text does not end. `job` must be as fm_guide_init requires. */
 static enum fm_code sample(struct sampling *s, struct fm_kit_job *job, struct fm_json_writer *w,
                            struct fm_error *error) {
     bool whole = false;
@@ -210,7 +210,8 @@ static bool set_up(struct sampling *s, const struct llama_model *model, struct f
     s->vocabulary = fm_prompter_vocabulary(&s->prompter);
     struct fm_kit_job any = {.format.kind = FM_FORMAT_JSON_OBJECT};
     struct fm_guide guide;
-    if (make_guide(s, &any, &guide, error) != FM_OK) { /* the first one is slower: it builds the vocabulary */
+    /* the first guide is slower to make, because it builds the vocabulary */
+    if (make_guide(s, &any, &guide, error) != FM_OK) {
         return false;
     }
     fm_guide_free(&guide);

@@ -1,6 +1,6 @@
-// The JSON Schema Test Suite's schemas through the llama engine's own path: each schema that is accepted with strict is
-// sampled with random logits (sample_schema), and every text must validate under ajv; every other schema must be refused with
-// the path of a keyword.
+// Sends the schemas of the JSON Schema Test Suite through the llama engine's own code. If a schema is accepted with strict,
+// sample_schema samples texts with random logits, and ajv must accept every text. Every other schema must be refused with the
+// path of a keyword.
 //
 // usage: node tests/schema/suite.mjs [--count N] [--suite FOLDER] [--table]
 //   --count N  texts per schema (default 20)
@@ -56,7 +56,7 @@ export async function* sampled(requests) {
       yield JSON.parse(value);
     }
   } finally {
-    child.stdin.end(); // also if the caller stops early
+    child.stdin.end(); // this also runs if the caller stops early
   }
   const status = await ended;
   if (status !== 0) throw new Error(`the sampler ended with ${status}`);
@@ -68,7 +68,7 @@ function validator({ draft, schema }) {
   return ajv.compile(schema);
 }
 
-/** Numbers that may be the beginning of an endless one: with too many digits, or too large for a double. */
+/** The numbers in a text that may be the beginning of an endless number: with too many digits, or too large for a double. */
 function endless(text) {
   const numbers = text.replace(/"(?:[^"\\]|\\.)*"/g, '""').match(/[0-9.eE+-]*[0-9]/g) ?? [];
   const ends = /^-?\d{1,20}(\.\d{1,40})?([eE][+-]?\d{1,2})?$/;

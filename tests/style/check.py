@@ -20,7 +20,7 @@ import requirements  # noqa: E402
 
 FUNCTION_WARN = 60
 FUNCTION_MAX = 100
-FUNCTION_ALLOWED = {}  # "path:name": lines; empty, and should stay empty
+FUNCTION_ALLOWED = {}  # {"path:name": lines}; this is empty, and should stay empty
 LINE_MAX = 130
 
 SKIPPED_FOLDERS = {".git", "node_modules", "build", "dist", "__pycache__", "golden", "corpus"}
@@ -41,7 +41,8 @@ BANNED = {
     "setlocale": "the C locale, which is there from the start", "uselocale": "the C locale",
 }
 
-# Which folders a folder's files may include; the first row that matches a path counts. A folder may always include itself.
+# The folders that the files of a folder may include. The first row that matches a path counts. A folder may always include
+# itself.
 LAYERS = (
     ("helper/base/", ()),
     ("protocol/client/", ("protocol/", "base/")),
@@ -54,7 +55,8 @@ LAYERS = (
     ("helper/engine/chat/", ("engine/kit/", "protocol/", "base/")),
     ("helper/engine/guide/", ("engine/chat/", "engine/kit/", "protocol/", "base/")),
     ("helper/engine/", ("engine/guide/", "engine/chat/", "engine/kit/", "protocol/", "base/")),  # and its own folder, below
-    # For the gateway's folders: the gateway folders that a row may include besides itself. It only knows the helper's base.
+    # For the gateway's folders, a row names the gateway folders that it may include besides itself. Of the helper, the gateway
+    # only includes the base.
     ("gateway/config/", ("protocol/", "base/")),
     ("gateway/rpc/", ("protocol/", "base/")),
     ("gateway/net/", ("rpc/", "config/", "protocol/", "base/")),
@@ -75,8 +77,8 @@ LAYERS = (
     ("system/main.c", ("cli/", "base/")),
     ("helper/main.c", ("bench/", "sessions/", "front/", "surface/", "protocol/", "base/")),
 )
-# helper/front/ from the bottom up: a row has layers, each with a name, and its files and folders. A file may include its layer
-# and the rows below it, not the layers beside it. A named file has priority over its folder.
+# The layers of helper/front/, from the bottom up. A row has layers, each with a name, and its files and folders. A file may
+# include its own layer and the rows below its row, but not other layers of its row. A named file has priority over its folder.
 FRONT = "helper/front/"
 FRONT_LAYERS = (
     (("parts", ("options", "outbox", "reply", "metrics", "store/store", "store/db", "engines/aliases",
@@ -175,7 +177,8 @@ def functions(source):
             continue
         start = brace - len(re.sub(r"^\s*(?:(?:public|private|protected)\s*:)?\s*", "", head))
         end = closing_brace(code, brace)
-        while INITIALIZERS.search(head) and re.match(r"\w", code[brace - 1]):  # a member initialised in braces, not the body
+        # these braces initialise a member; they are not the body
+        while INITIALIZERS.search(head) and re.match(r"\w", code[brace - 1]):
             brace = code.find("{", end)
             end = closing_brace(code, brace)
         match = re.search(r"([\w:~]+)\s*\(", head)
@@ -391,7 +394,7 @@ RULES = (banned_calls, function_length, include_direction, platform_conditionals
 
 TAG = re.compile(r"\b(?:struct|union|enum)\s+(fm_\w+)\s*\{")
 MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(FM_\w+)", re.M)
-VARIANT = re.compile(r"(?:_none|_linux|_macos)?\.\w+$")  # files of which a build uses one
+VARIANT = re.compile(r"(?:_none|_linux|_macos)?\.\w+$")  # endings of files; a build uses one of these files
 
 
 def names_defined(source):

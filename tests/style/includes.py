@@ -5,11 +5,11 @@
 
 Prints the graph as Mermaid, or with --dot for Graphviz: by folder, and helper/front/ by layer, so that all arrows go down;
 with --files by file; with --calls it shows which file calls a function of which other file. A .c file and the header with
-its name are one node, and a function in a header belongs to that node. Exit status 1 if a rule is broken:
+its name are one node, and a function in a header belongs to this node. The exit status is 1 if a rule is broken:
 
-    (a) a circle of #include has at most two nodes; so has a circle of calls, in the folders of CALLS_CHECKED
-    (b) no arrow goes up or across: check.py has the layers (LAYERS, FRONT_LAYERS). So the picture by folder has no circle
-    (c) nor does a call. GOES_UP names the exceptions, at most two
+    (a) a circle of #include has at most two nodes, and so does a circle of calls in the folders of CALLS_CHECKED
+    (b) no #include goes up or across: check.py has the layers (LAYERS, FRONT_LAYERS). So the picture by folder has no circle
+    (c) no call goes up or across. GOES_UP names the exceptions, at most two
 
 A call is a function's name in the code. Calls through a table of functions or a callback's member are not found.
 
@@ -81,7 +81,8 @@ def functions_in_header(source):
 
 
 def calling_text(source):
-    """The part of a file that can call: in a header only the functions, because it also declares functions of others."""
+    """The part of a file that can make calls. In a header this is only its functions, because a header also declares functions of
+    other files."""
     if source.path.endswith(HEADER_ENDINGS):
         return "\n".join(text for _, text in functions_in_header(source))
     return source.masked

@@ -7,7 +7,7 @@
     (b) an identifier (a_b, aB) or an option (--a-b) between backticks is a word of a file that is not Markdown
     (c) the table of files in helper/README.md names each C file of helper/ and protocol/, and no other
 
-"..." and "*" stand for any text, and so does a word in capitals in a path (NAME.c). Code blocks are not checked.
+"..." and "*" stand for any text, and so do capitals in a path (NAME.c). Code blocks are not checked.
 selftest.py proves that each rule fires.
 """
 import fnmatch
@@ -17,7 +17,7 @@ import sys
 
 SKIPPED = {".git", "node_modules", "build", "dist", "__pycache__"}
 MADE = ("build/", "dist/", "node_modules/")  # folders that a build or an installation makes
-OWN = ("tests/style/names.py", "tests/style/selftest.py")  # these name things that do not exist
+OWN = ("tests/style/names.py", "tests/style/selftest.py")  # these pages name things that do not exist
 ASKED = "docs/requirements"  # pages whose tables have the users' requests in their left half
 TABLE = "helper/README.md"
 TABLE_ROOTS = ("helper/", "protocol/")
@@ -101,7 +101,7 @@ def spans(page, text):
 
 
 def missing(tree, page, span):
-    """(a), (b): the names in it that exist nowhere."""
+    """(a), (b): the names in a text that exist nowhere."""
     for word in re.split(r"[\s,;:=\"'()]+", span):
         if word in ELSEWHERE or os.path.basename(word) in ELSEWHERE:
             continue
@@ -116,7 +116,7 @@ def missing(tree, page, span):
 
 
 def named_files(tree):
-    """(line, text of the cell, the files) of each row of the table; a row without names stands for its whole folder."""
+    """(line, text of the cell, files) of each row of the table. A row without names stands for its whole folder."""
     folder = ""
     for number, line in enumerate(tree.texts.get(TABLE, "").split("\n"), 1):
         cells = [cell.strip() for cell in line.split("|")]

@@ -2,7 +2,7 @@
 checks these rules, only with the standard library:
 
     (a) a row has four cells; the third begins with a word of STATES; "yes" has a test
-    (b) each test is there: a file, below tests/ or from the root, then names of it, as `name` or "words of a name"
+    (b) each test exists: first a file, below tests/ or from the root, then names in the file, as `name` or "words of a name"
     (c) docs/requirements.md has the number of rows of each table, by state
 
 selftest.py proves that each rule fires.

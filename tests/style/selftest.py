@@ -207,7 +207,7 @@ def run_row(row):
 
 
 def run_program(files, script=check, arguments=()):
-    """Runs the script as users do: exit status and output for a tree with these files."""
+    """Runs the script as users do, on a tree with these files. Returns its exit status and its output."""
     with tempfile.TemporaryDirectory() as root:
         for path, text in files.items():
             full = os.path.join(root, path)
@@ -283,7 +283,7 @@ def tree(folder, **files):
 
 
 def headers(folder, **included):
-    """A header that includes those, and a .c file that includes the header."""
+    """A header that includes other headers, and a .c file that includes this header."""
     made = {}
     for name, others in included.items():
         made[f"helper/{folder}/{name}.h"] = "".join(f'#include "{folder}/{other}.h"\n' for other in others)
@@ -304,7 +304,7 @@ INCLUDE_ROWS = [
     (headers("surface", a=("b",), b=("c",), c=("a",)), ["a circle of #include over 3 files: helper/surface/a, helper/surface/b"]),
     (headers("surface", a=("b",), b=("a",)), []),
     (headers("surface", a=("b", "c"), b=("c",), c=()), []),
-    # through a .c file: a header and the file with its name are one node
+    # a circle through a .c file: a header and the file with its name are one node
     ({**headers("surface", a=("b",), b=("c",), c=()), "helper/surface/c.c": '#include "surface/a.h"\n'},
      ["a circle of #include over 3 files"]),
     (headers("surface", answer=("items",), items=("other",), other=("answer",)), ["over 3 files"]),
@@ -322,7 +322,7 @@ INCLUDE_ROWS = [
     # the layers of the front
     ({"helper/front/dispatch.h": "", "helper/front/engines/relay.c": '#include "front/dispatch.h"\n'},
      ["helper/front/engines/relay.c:1: front/dispatch.h: the layer top of the front lies above parts"]),
-    # a call that its header does not show: declared below, defined above
+    # a call that no header shows: declared below, defined above
     ({"helper/front/state.h": "void fm_pump(void);\n", "helper/front/jobs.c": "void fm_a(void) {\n    fm_pump();\n}\n",
       "helper/front/pump.c": "void fm_pump(void) {\n}\n"},
      ["helper/front/jobs.c calls a function of helper/front/pump.c: front/pump.c: the layer top of the front lies above jobs"]),
@@ -346,7 +346,7 @@ PICTURE_ROWS = [
      '    n1 -> n0 [label="1"]\n}\n'),
     (("--calls",), "graph TD\n"),
 ]
-# the front by layer, from a file in a folder and one beside it
+# the layers of the front, for a file in a folder and a file beside the folder
 FRONT_PICTURE = {"helper/front/state.h": '#include "front/engines/models.h"\n', "helper/front/engines/models.h": "",
                  "helper/front/engines/send.c": '#include "front/state.h"\n'}
 FRONT_PICTURE_ROWS = [
@@ -428,7 +428,7 @@ REQUIRED_ROWS = [
     ("| 1 | | yes | `unit/b.c` |\n", "1 | 1 | 0 | 0 | 0", ["none of them empty"]),
     ("| 1 | a | yes | `unit/none.c` `two` |\n", "1 | 1 | 0 | 0 | 0", ["unit/none.c is no file", "two is in no file"]),
     ("| 1 | a | yes | `unit/b.c` `one`, \"three\" |\n", "1 | 1 | 0 | 0 | 0", ["one is in no file", "three is in no file"]),
-    ("| 1 | a | yes | \"one\" `js/a.test.mjs` |\n", "1 | 1 | 0 | 0 | 0", ["one is in no file"]),  # its file comes first
+    ("| 1 | a | yes | \"one\" `js/a.test.mjs` |\n", "1 | 1 | 0 | 0 | 0", ["one is in no file"]),  # the file must come first
     ("| 1 | a | yes | `unit/b.c` |\n", "2 | 2 | 0 | 0 | 0", ["a.md:1: the first one: [1, 1, 0, 0, 0] rows (all, yes"]),
 ]
 REQUIRED = "## the first one\n\n| Part | Requirement | Here | Test |\n|---|---|---|---|\n"

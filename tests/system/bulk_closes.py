@@ -30,14 +30,15 @@ def make_rules(chance, ids):
         rules.append({"once": True, "on": f"tab.close {on}", "do": chance.choice((
             {"tab.close": chance.choice(ids)},
             {"tab.move": {"id": chance.choice(ids), "before": chance.choice([*ids, None])}},
-            {"tab.go": {"id": other, "url": "https://bank.example/"}},  # not in the closing tab: it was checked before
+            # the user does not change the tab that is being closed, because it was checked before
+            {"tab.go": {"id": other, "url": "https://bank.example/"}},
             {"tab.open": {"id": f"u{i}", "window": str(chance.randint(1, 12)), "title": "", "url": "https://reddit.com/mine"}}))})
     rules += [{"on": f"tab.close {chance.choice(ids)}", "do": "refuse"} for _ in range(chance.randint(0, 2))]
     return rules
 
 
 def play(tabs, rules, action):
-    """Repeats what a user does when the action begins; True: the action has no effect."""
+    """Repeats what the user does when the action begins. Returns true if the action then has no effect."""
     refused = False
     for rule in rules:
         if rule["on"] != action or rule.get("used"):

@@ -87,7 +87,7 @@ class Screen:
 
 
 class Web:
-    """A web server. The page of any path has the path as its title, unless `pages` has something for the path, or for host and
+    """A web server. The page of any path has the path as its title, unless `pages` has a page for the path, or for host and
     path. With a folder, in which it makes its certificate, it is an https server. `asked` has the pages that browsers have
     requested."""
 
@@ -117,7 +117,7 @@ class Web:
 
         class Pages(http.server.ThreadingHTTPServer):
             def handle_error(self, request, client_address):
-                if not isinstance(sys.exc_info()[1], OSError):  # a browser goes away, or first speaks without TLS
+                if not isinstance(sys.exc_info()[1], OSError):  # a browser closes the connection, or speaks without TLS at first
                     super().handle_error(request, client_address)
 
         self.server = Pages(("127.0.0.1", 0), Handler)
@@ -127,7 +127,7 @@ class Web:
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
     def encrypted(self, folder):
-        """The listening socket. The handshake of a connection happens at its first read, in its thread."""
+        """The listening socket. The TLS handshake of a connection happens at its first read, in the thread of the connection."""
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
                         "-subj", "/CN=pages", "-keyout", f"{folder}/key.pem", "-out", f"{folder}/certificate.pem"],
                        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=WAIT)

@@ -1,8 +1,8 @@
 /*
- * fm-system with only Chrome's tabs. With "chrome" as the first argument, it is `fm-system chrome` with the other
- * arguments. Otherwise: each line of stdin is a request as answer.h has it, or {"dump": true} for the tabs with their
- * ids, {"call": "open", "activate", "close" or "text", "with": a URL or an id} for one call of the backend, {"url":
- * ...} to check whether it may be opened. Each gets a line on stdout, with "ms", the time it took.
+ * fm-system with only Chrome's tabs. If the first argument is "chrome", the program is `fm-system chrome` with the
+ * other arguments. Otherwise each line of stdin is one of these: a request as in answer.h; {"dump": true} for the tabs
+ * with their ids; {"call": "open", "activate", "close" or "text", "with": a URL or an id} for one call of the backend;
+ * {"url": ...} to check whether the URL may be opened. Each line gets a line on stdout. "ms" is the time that it took.
  *
  * usage: system_chrome_driver SOCKET [PROFILE...] | chrome [OPTION...]
  */

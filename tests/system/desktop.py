@@ -2,7 +2,7 @@
 Everything that is started here ends with the desktop. screenshot() makes a PNG.
 
 The server is Xvfb; its second monitor is a part of the screen that RandR 1.5 declares to be one. GTK, and so xfwm4, only
-knows monitors with their own outputs: for it the server is Xorg with the driver "dummy", which has any number of outputs."""
+knows monitors with their own outputs. For xfwm4 the server is Xorg with the driver "dummy", which has any number of outputs."""
 
 import atexit
 import json
@@ -148,7 +148,7 @@ class Desktop:
         with open(read, encoding="utf-8") as ready:
             if not select.select([ready], [], [], WAIT)[0]:
                 raise AssertionError(f"{server[0]} does not start")
-            told = ready.readline().strip()  # number and newline are written separately: both must succeed
+            told = ready.readline().strip()  # Xvfb writes the number and the newline separately: both writes must succeed
         if not told:
             raise AssertionError(f"{server[0]} ended at its start")
         self.display = int(told)
@@ -156,7 +156,7 @@ class Desktop:
         self.make_outputs() if xorg else self.make_monitors()
 
     def xorg(self):
-        """The command to start it without any device of this machine, above all not its console."""
+        """The command to start Xorg without any device of this machine, above all not its console."""
         with open(f"{self.home}/xorg.conf", "w", encoding="utf-8") as file:
             file.write(XORG_CONFIG)
         return [XORG, "-config", f"{self.home}/xorg.conf", "-logfile", f"{self.home}/xorg.log", "-novtswitch", "-sharevts"]
@@ -167,11 +167,11 @@ class Desktop:
             self.run("xrandr", "--setmonitor", name, f"1200/300x800/200+{area[0]}+{area[1]}", outputs)
 
     def make_outputs(self):
-        """The same with outputs; the second one is switched on."""
+        """Makes the two monitors as outputs. The second one is switched on."""
         self.run("xrandr", "--addmode", "DUMMY1", "half")
         left, right = (["--mode", "half", "--pos", f"{area[0]}x{area[1]}"] for area in (LEFT, RIGHT))
         self.run("xrandr", "--fb", f"{WIDTH}x{HEIGHT}", "--output", "DUMMY0", "--primary", *left, "--output", "DUMMY1", *right)
-        self.run("xrandr")  # updates which outputs are connected: the driver only reports that if they are on
+        self.run("xrandr")  # updates which outputs are connected; the driver only reports an output as connected if it is on
 
     def start_manager(self, name):
         if not name:
@@ -179,8 +179,8 @@ class Desktop:
         themes = {"XDG_DATA_DIRS": "/usr/local/share:/usr/share"}
         self.manager = Program(MANAGERS[name], self.env | themes, stderr=subprocess.DEVNULL)
         self.programs.append(self.manager)
-        # It sets its name on the root window early. After that, openbox may have read events that it only handles when another
-        # one comes.
+        # The manager sets its name on the root window early. After that, openbox may have read events that it only handles when
+        # another event comes.
         until(f"{name} is there", lambda: b"window id #" in self.run("xprop", "-root", "_NET_SUPPORTING_WM_CHECK"))
         clock = Program(["xclock"], self.env, stderr=subprocess.DEVNULL)
         until(f"{name} lists a window", lambda: self.nudge() or b"0x" in self.run("xprop", "-root", "_NET_CLIENT_LIST"))
@@ -195,10 +195,10 @@ class Desktop:
         return subprocess.run(args, env=self.env, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               timeout=WAIT).stdout
 
-    # ---- what X itself tells of windows, whose ids are "0x..." here ----
+    # ---- what X itself reports about windows, whose ids are "0x..." here ----
 
     def frame(self, window):
-        """The outer edges of a window with its frame: those of its topmost ancestor below the root."""
+        """The outer edges of a window with its frame: the edges of its topmost ancestor below the root."""
         while True:
             tree = self.run("xwininfo", "-tree", "-id", window).decode()
             root, parent = (re.search(rf"{what} window id: (0x[0-9a-f]+)", tree)[1] for what in ("Root", "Parent"))
@@ -320,7 +320,7 @@ class Driver(Program):
         os.read(self.cancel_read, 1)
 
     def end(self):
-        """Closes its stdin, so that it ends; checks that it ends normally, and without a leak if leaks are checked."""
+        """Closes the program's stdin, so that it ends. Checks that it ends normally, and without a leak if leaks are checked."""
         try:
             self.process.stdin.close()
             status = self.process.wait(WAIT)

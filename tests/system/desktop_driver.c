@@ -1,7 +1,7 @@
 /*
- * Runs requests on the real desktop, windows by X11 and applications by GIO. Each line of stdin is a request as
- * answer.h has it, or {"dump": true} for the lists of the backends. Each gets a line on stdout, with "ms", the time it
- * took. While the descriptor of --cancel-fd is readable, a command that waits is cancelled.
+ * Runs requests on the real desktop, with windows by X11 and applications by GIO. Each line of stdin is a request as in
+ * answer.h, or {"dump": true} for the lists of the backends. Each line gets a line on stdout; "ms" is its time. While
+ * the descriptor of --cancel-fd is readable, a command that waits is cancelled.
  *
  * usage: system_desktop_driver [--cancel-fd N]
  */

@@ -1,11 +1,11 @@
 /*
- * Runs requests on a fake desktop. One JSON object on stdin: {"desktop": {as fake.h has it}, "requests": [...]}, where
- * a request is an envelope, or {"type": a command's, "args": {...}}; both may have "dry_run" and "cancel_at" (ms of the
- * fake's clock); or {"undo_of": N}, which undoes the placements of the Nth answer, and {"ask": {...}, "as": N}, a query
- * in the conversation of the Nth answer. Further members: "presets" (the path of presets.json), "home" (where to look
- * for git folders), "model" (its answers, one after the other: a text, or {"fails": a code's name}). One JSON object on
- * stdout: {"answers": [{as fm-system answers}], "log": [the actions], "prompts": [[{role, text}]], "left": [tabs and
- * windows at the end]}.
+ * Runs requests on a fake desktop. Reads one JSON object from stdin: {"desktop": {as in fake.h}, "requests": [...]}.
+ * Here a request is an envelope, or {"type": a command's, "args": {...}}; both may have "dry_run" and "cancel_at" (ms
+ * of the fake desktop's clock); or {"undo_of": N}, which undoes the placements of the Nth answer, and {"ask": {...},
+ * "as": N}, a query in the conversation of the Nth answer. Further members: "presets" (the path of presets.json),
+ * "home" (where to look for git folders), "model" (its answers, one after the other: a text, or {"fails": a code's
+ * name}). One JSON object on stdout: {"answers": [{as fm-system answers}], "log": [the actions], "prompts": [[{role,
+ * text}]], "left": [tabs and windows at the end]}.
  */
 #include "answer.h"
 #include "backends/fake.h"
@@ -51,7 +51,7 @@ static enum fm_code answer_as_told(void *self, const struct sy_message *messages
 
 /* ---- answers ---- */
 
-/* Adds, as an argument, the member `key` of an earlier answer's first result. */
+/* Adds an argument: the member `key` of the first result in an earlier answer. */
 static void add_of_answer(struct json_object *args, const char *name, const struct fm_buf *out, size_t wanted,
                           const char *key) {
     /* `out` is an object that is still open: {"answers":[... */

@@ -34,7 +34,7 @@ DESKTOP = {
 
 
 def run_all(*requests, rules=(), besides=None, env=None, **changes):
-    """Everything that the driver returns; `besides` goes next to the desktop, such as the path of presets.json."""
+    """Everything that the driver returns. `besides` has members beside the desktop, such as the path of presets.json."""
     desktop = {**copy.deepcopy(DESKTOP), **changes, "rules": list(rules)}
     given = json.dumps({**(besides or {}), "desktop": desktop, "requests": requests}).encode()
     done = subprocess.run([DRIVER], input=given, capture_output=True, timeout=60, env={**os.environ, **(env or {})})

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The goals of fm-system on a real desktop: quick, small, and unchanged after many calls. Prints a row for each goal, measured
-on this machine by an MCP client, with the target. Run it on a machine without other work; it takes some minutes.
+"""The goals of fm-system on a real desktop: short times, little memory, and no growth after many calls. Prints a row for each
+goal, measured on this machine by an MCP client, with the target. Run it on a machine without other work; it takes some minutes.
 
     goals.py [ROUNDS [TABS [CALLS]]]     by default 100, 200 and 10,000; FM_BIN is the folder of the programs (build/bin)
 
@@ -22,7 +22,7 @@ import whole  # noqa: E402
 from desktop import until  # noqa: E402
 from patience import pace  # noqa: E402
 
-MEANS = 20  # rounds from which on the figures mean something
+MEANS = 20  # the figures mean something if there are at least this many rounds
 RSS_MB, GROWTH_KB = 12, 512
 APPS = ("XTerm", "XClock", "Chromium")
 LAYOUTS = {"a": ([10, 10, 590, 390], [10, 400, 590, 790], [600, 10, 1190, 390], [1210, 10, 2390, 790]),
@@ -153,7 +153,7 @@ class Goals:
         begin = time.monotonic()
         for i in range(calls):
             self.one_of_many(i)
-            if i == calls // 10:  # until then the program may keep what it learns
+            if i == calls // 10:  # before this call the program's memory may grow
                 before = self.server.memory(), self.server.descriptors()
         took = time.monotonic() - begin
         growth = self.server.memory() - before[0]

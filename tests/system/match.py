@@ -1,7 +1,7 @@
 """The matcher on labelled utterances and in hostile contexts.
 
     match.py check                the lexical part, as ctest runs it: goals of the design, section 7, and 0 wrong closes
-    match.py hostile              40 contexts whose titles give orders: only words, and with a model that always closes
+    match.py hostile              40 contexts whose titles give orders: by words alone, and with a model that always closes
     match.py table FM_PROXY MODELS_DIR [EMBEDDING_MODELS_DIR [SET...]]
                                   the table: only words, with the model, only the model (see match/README.md);
                                   "by meaning" is with the model that embeds
@@ -37,7 +37,7 @@ def ask(context, requests, way="lexical", model=None, embedding=None):
 
 
 def commands(answer):
-    """None: it asks back. Otherwise the commands, without the snapshot's handle."""
+    """None if the answer asks back. Otherwise the commands, without the snapshot's handle."""
     envelope = answer.get("envelope")
     if envelope is None or envelope["needs_clarification"]:
         return None
@@ -124,8 +124,8 @@ def score(name, way="lexical", model=None, embedding=None):
 
 
 def check():
-    """The design's goals that need no model. How often it asks without need (precision) is a goal for all tuning sets
-    together, because some of them have few utterances to ask about. For a held-out half it is only printed."""
+    """Checks the design's goals that need no model. How often the matcher asks without need (precision) is a goal for all tuning
+    sets together, because some sets have few utterances to ask about. For a held-out half, it is only printed."""
     failed = False
     print(HEAD)
     results = {}
@@ -188,7 +188,7 @@ def hostile_context(case):
 
 
 def check_case(number, case, way, model):
-    """What is wrong, and how many answers were exactly what the words mean."""
+    """The faults, and how many answers were exactly what the words mean."""
     faults = []
     right = asked_model = 0
     answers = ask(hostile_context(case), [{"words": words} for words, _ in UTTERANCES], way, model)

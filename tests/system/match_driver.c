@@ -37,7 +37,7 @@ static struct json_object *const_of(struct json_object *option) {
     return json_object_object_get(type, "const");
 }
 
-/* Makes an object as the option describes it, with the first value of each enum. */
+/* Makes an object that fits the option, with the first value of each enum. */
 static struct json_object *first_of(struct json_object *option) {
     struct json_object *made = json_object_new_object();
     struct json_object *properties = json_object_object_get(option, "properties");
@@ -126,7 +126,7 @@ static void write_error(const struct fm_error *error, struct fm_json_writer *w) 
     fm_json_object_end(w);
 }
 
-/* Earlier words are matched without a model, and their envelope is what the user has seen. */
+/* The envelope of earlier words. They are matched without a model, and the user has seen this envelope. */
 static struct json_object *envelope_of(const struct sy_scene *scene, const char *words) {
     struct fm_error error;
     struct fm_buf text;

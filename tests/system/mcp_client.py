@@ -130,7 +130,7 @@ class Server:
         return answer["error"]
 
     def call(self, tool, version=MODERN, **arguments):
-        """structuredContent, or, in an era without that, the value in the text."""
+        """The result's structuredContent. An era without this member has the value in the text."""
         result = self.ask("tools/call", version, name=tool, arguments=arguments)
         told = json.loads(result["content"][0]["text"])
         assert result.get("structuredContent", told) == told
@@ -170,7 +170,7 @@ class Server:
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def end(self):
-        """Closes its input; returns (exit status, stderr, unexpected messages)."""
+        """Closes the program's input. Returns (exit status, stderr, unexpected messages)."""
         if not self.reader.is_alive() and self.process.poll() is None:
             self.reader.start()
         self.process.stdin.close()
@@ -197,7 +197,8 @@ class Server:
 
 
 def conforms(value, schema):
-    """How the value breaks the schema, or None. Supports the keywords of fm-system's schemas; any other one is an error."""
+    """How the value breaks the schema; None if it does not. Supports the keywords of fm-system's schemas; any other keyword is an
+    error."""
     types = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None), "integer": int}
     known = {"type", "properties", "required", "items", "anyOf", "const", "minItems", "maxItems", "description"}
     if set(schema) - known:

@@ -1,6 +1,6 @@
 /*
  * A window with the peculiarities that its options name. Prints "ready" when it is shown, "asked" each time that it is
- * asked to close, and "gone" when it closes; ends then, or with its stdin.
+ * asked to close, and "gone" when it closes. The program ends after "gone", or with its stdin.
  *
  * usage: odd_window [OPTION VALUE]...
  *   geometry X,Y,W,H     at the start
@@ -12,12 +12,12 @@
  *   shadow L,R,T,B       _GTK_FRAME_EXTENTS, and no frame
  *   type NAME            _NET_WM_WINDOW_TYPE_NAME
  *   close refuse|never   it is asked and stays open; it can't be asked
- *   vanish configure|focus|asked   it disappears without a message when that happens; focus: the second time
+ *   vanish configure|focus|asked   at this event it disappears without a message; focus: at the second one
  *   override 1           override-redirect: window managers ignore it
  *   input 0              it takes no keys
- *   state NAME           _NET_WM_STATE_NAME from the start; MAXIMIZED means both ways
+ *   state NAME           _NET_WM_STATE_NAME from the start; MAXIMIZED means both directions
  *   alone 1              it does not end with its stdin
- *   minimise 1           it is minimised as soon as it was shown
+ *   minimise 1           it is minimised as soon as it is shown
  *   reuse 1              closes when a line comes on stdin, and opens again with the same number
  *   churn N              opens and closes this many windows, one after the other, and prints "gone" at the end
  */

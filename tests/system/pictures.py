@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the pictures of system/README.md, of a real run: docs/system-before.png, system-after.png and system-preset.png. The
+"""Makes the pictures of system/README.md from a real run: docs/system-before.png, system-after.png and system-preset.png. The
 words are typed into a terminal. The pages come from this machine, under the addresses that the browser shows.
 
     pictures.py     FM_BIN is the folder of the programs (build/bin)
@@ -83,7 +83,7 @@ class Run:
         self.place("XTerm", [10, 480, 1190, 790])
 
     def close_tabs(self):
-        """Two pictures: the question, and the tabs after a yes."""
+        """Takes two pictures: the question, and the tabs after the answer yes."""
         self.type('fm-system do "close all reddit tabs"\n')
         before = self.settled()
         self.type("y\n")
@@ -91,7 +91,7 @@ class Run:
         return before, self.settled()
 
     def preset(self):
-        """Two pictures: windows in any place, and in the preset's places."""
+        """Takes two pictures: windows in any places, and in the preset's places."""
         self.server.call("focus_app", app_name="XClock")
         self.place("Chromium", [0, 0, 1200, 800])
         self.place("XTerm", [1210, 10, 2390, 460])
@@ -117,7 +117,7 @@ def cut(rows, edges):
 
 
 def halved(rows):
-    """Half as wide and high: each pixel is the average of four."""
+    """Makes a picture half as wide and high: each pixel is the average of four."""
     small = []
     for upper, lower in zip(rows[::2], rows[1::2]):
         row = bytearray(len(upper) // 2)

@@ -130,7 +130,7 @@ class Story:
             self.refused("scheme_not_allowed", "open_url", url=url)
 
     def expect_pages(self, *addresses):
-        """These are the tabs, according to fm-system and to the keyboard."""
+        """Checks that these are the tabs, according to fm-system and to the keyboard."""
         self.done("focus_app", app_name="Chromium")
         self.desktop.expect_pages([TITLES[address] for address in addresses])
         tabs = self.done("list_tabs")["tabs"]
@@ -138,7 +138,7 @@ class Story:
                          [(i, TITLES[address], https(address), i == len(addresses), i) for i, address in enumerate(addresses, 1)])
 
     def closing_tabs(self):
-        """close_tab: the user gets a question if there is more than one, and may say no."""
+        """close_tab: if more than one tab would be closed, the user gets a question, and may say no."""
         meant = [tab["index"] for tab in self.done("list_tabs")["tabs"] if "reddit.com" in tab["domain"]]
         self.assertEqual(meant, [2, 3])
         self.done("close_tab", tab_indices=meant, dry_run=True)
@@ -159,7 +159,7 @@ class Story:
             self.assertEqual((told["by"], told["count"]), ("code", count), told)
 
     def a_preset(self):
-        """activate_preset: the layout from `preset save` comes back, whatever happened meanwhile."""
+        """activate_preset: the saved layout comes back, whatever has happened since `preset save`."""
         saved = self.desktop.fm_system("preset", "save", "work", "--tabs")
         self.assertEqual((saved.returncode, saved.stderr), (0, ""), saved)
         places = {name: self.desktop.edges(name) for name in ("XTerm", "XClock", "Chromium")}

@@ -1,5 +1,5 @@
 """Chrome's tabs with the real Chromium, by the broker of `fm-system chrome` and by a port. FM_SYSTEM_CHROME_DRIVER names the
-program of chrome_driver.c. FM_CLOSES is the number of bulk closes during which a user interferes."""
+program of chrome_driver.c. A user interferes during bulk closes; FM_CLOSES is their number."""
 
 import json
 import os
@@ -183,7 +183,7 @@ class Tabs(Case):
         result = self.result(driver.command("close_tab", tab_indices=[1, 2]))
         self.assertEqual((result["closed"], result["blocked"]), ([2], [1]))
         self.assertEqual(self.paths(driver), ["/stubborn"])
-        self.assertNotIn("failed", driver.ask(dump=True))  # meanwhile the browser asks its user
+        self.assertNotIn("failed", driver.ask(dump=True))  # no error: the browser is waiting for its user's answer
 
     def test_other_lists_while_tabs_come_and_go(self):
         _, driver = self.start("/a", "/b")
@@ -277,7 +277,7 @@ class Tabs(Case):
 
 class Broker(Case):
     def refused_by_the_broker(self, answer):
-        """The broker refuses, not the browser, which never gets the call."""
+        """Checks that the broker has refused the call, and not the browser, which never gets it."""
         self.assertRegex(answer["error"]["message"],
                          "^(fm-system does not make this call|params must be an object|there is no such session)")
 
@@ -327,7 +327,7 @@ class Broker(Case):
     def test_sessions_that_were_left_take_no_room(self):
         _, driver = self.start("/a")
         tab = driver.tabs()[0]["id"]
-        for _ in range(600):  # more than there is room for
+        for _ in range(600):  # more calls than there is room for
             driver.call("text", tab)
         until("pages still answer", lambda: driver.call("text", tab).get("text") == "page /a")
 
@@ -373,7 +373,7 @@ class Broker(Case):
         self.assertEqual(listening_ports(descendants(browser.process.pid)), [])
         if os.geteuid() != 0:
             self.skipTest("only root can be another user")
-        try:  # whatever the file modes are, the broker checks the user itself
+        try:  # the broker checks the user itself, whatever the file modes are
             os.chmod(browser.folder, 0o755)
             os.chmod(os.path.dirname(browser.socket), 0o755)
             os.chmod(browser.socket, 0o666)
@@ -384,7 +384,7 @@ class Broker(Case):
 
     @staticmethod
     def connect_as_nobody(path):
-        """What a process of another user reads there, as Python prints it."""
+        """What a process of another user reads from the socket, as Python prints it."""
         read, write = os.pipe()
         pid = os.fork()
         if pid == 0:

@@ -62,7 +62,7 @@ class Peer:
             threading.Thread(target=self.talk, args=(connection,), daemon=True).start()
 
     def read(self, connection):
-        """Messages, until the end."""
+        """Yields the messages of a connection until its end."""
         rest = b""
         while True:
             data = connection.recv(65536)
@@ -102,7 +102,7 @@ class Peer:
             try:
                 one.shutdown(socket.SHUT_RDWR)
             except OSError:
-                pass  # it has ended already
+                pass  # the connection has ended already
             one.close()
 
 
@@ -315,7 +315,7 @@ class Faults(TimedTest):
 
 
 class WebSocketPeer(Peer):
-    """The same for a browser that listens on a port. `greeting`: its answer in place of 101, a function of the key."""
+    """A browser that listens on a port. `greeting`: its answer in place of 101, as a function of the key."""
 
     greeting = None
 
@@ -391,7 +391,7 @@ class Port(TimedTest):
 
     @unittest.skipIf(os.geteuid(), "only root can be two users")
     def test_another_users_program_on_the_port(self):
-        """It listens on the port of a browser that has ended."""
+        """Another user's program listens on the port of a browser that has ended."""
         os.seteuid(65534)
         try:
             stranger = socket.create_server(("127.0.0.1", 0))
@@ -496,7 +496,7 @@ class Broker(TimedTest):
         folder = tempfile.mkdtemp(prefix="fm-chrome-")
         self.addCleanup(shutil.rmtree, folder)
         os.mkdir(f"{folder}/run", 0o700)
-        listener = socket.socket(socket.AF_UNIX)  # takes the place of a stopped broker
+        listener = socket.socket(socket.AF_UNIX)  # this listener takes the place of a stopped broker
         self.addCleanup(listener.close)
         listener.bind(f"{folder}/run/s")
         listener.listen(0)

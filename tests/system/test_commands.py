@@ -29,7 +29,7 @@ class Commands(Case):
                          ["Google Chrome (window)", "Notes (org.example.Notes.desktop)", "Notes (other-notes.desktop)", "XTerm"])
 
     def test_names_that_are_made_alike(self):
-        """The chosen name of a window or an application can't take the place of another one."""
+        """A window or an application can't take the name of another one by choosing a similar name."""
         apps = [{"id": id, "name": name, "class": id, "program": ""}
                 for id, name in (("a.desktop", "Dup"), ("b.desktop", "Dup"), ("c.desktop", "Dup (a.desktop)"),
                                  ("d.desktop", "Text Editor"))]
@@ -43,8 +43,8 @@ class Commands(Case):
         self.assertEqual([action for action in log if "launch" in action], ["launch a.desktop", "launch c.desktop"])
 
     def test_windows_that_only_their_process_tells(self):
-        """The class has priority. Of several matching entries, the one with more arguments wins; two entries with the same
-        command do not count."""
+        """The class of a window has priority. If several entries match, the entry with more arguments wins. Two entries with the
+        same command do not count."""
         apps = DESKTOP["apps"] + [
             {"id": f"{name}.desktop", "name": name, "runs": command} for name, command in (
                 ("Tool", ["/usr/bin/tool"]), ("Tool of x", ["/usr/bin/tool", "--profile", "x"]), ("Unknown", []),
@@ -94,7 +94,7 @@ class Commands(Case):
         self.assertEqual(log, [f"tab.text {id}" for id in "abcde"])
 
     def test_content_summary_of_pages_that_hang_or_fail(self):
-        """Each page that does not answer gets half of the remaining time, so that after two of them 75 ms of 300 are left."""
+        """Each page that does not answer gets half of the remaining time. So 75 ms of 300 are left after two such pages."""
         texts = {id: f"about {id}" for id in "abcdefghijklmnop"}
         hang = [{"on": f"tab.text {id}", "do": "refuse"} for id in "ac"]
         shown, _ = self.summaries(texts, [*hang, {"on": "tab.text d", "do": "fail"},
@@ -162,7 +162,7 @@ class Commands(Case):
         areas = [[1920, 0, 3840, 1080], [-1280, 0, 0, 1024], [0, 0, 1920, 1080]]
         places = {-1280: "-640 100 0 580", 0: "1000 100 1640 580", 1920: "2920 100 3560 580"}
         for primary, monitors, main, left, right in (
-                (None, areas, 0, -1280, 1920),       # the one nearest to 0,0
+                (None, areas, 0, -1280, 1920),       # the main monitor is the one nearest to 0,0
                 (1920, areas, 1920, -1280, 1920),
                 (-1280, areas, -1280, -1280, 1920),
                 (None, areas[:2], -1280, -1280, 1920),
@@ -463,7 +463,8 @@ class Commands(Case):
         for lacks, requests in (("windows", ("list_apps", {"app_name": "XTerm"})), ("tabs", ("list_tabs", {"tab_index": 1}))):
             with self.subTest(lacks):
                 self.refused(one(requests[0], desktop={"lacks": [lacks]})[0], "unavailable")
-        answer, log = one("focus_app", app_name="XTerm", desktop={"lacks": ["windows"]})  # as on Wayland: it is started again
+        # without a list of windows, as on Wayland, it is started again
+        answer, log = one("focus_app", app_name="XTerm", desktop={"lacks": ["windows"]})
         self.assertEqual((self.result(answer)["launched"], log), (True, ["launch xterm.desktop"]))
         self.refused(one("focus_app", app_name="?", desktop={"lacks": ["windows"]})[0], "unavailable")
         self.refused(one("open_url", url="chatgpt", desktop={"lacks": ["tabs"]})[0], "unavailable")

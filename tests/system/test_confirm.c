@@ -1,6 +1,6 @@
 /*
- * Confirmation: the question, and that a state is valid only for one request, for what it would close, for a time, and
- * once.
+ * Confirmation: the question and its state. A state is valid only for one request, for the same things to close, for a
+ * limited time, and once.
  */
 #include "backends/fake.h"
 #include "commands/confirm.h"
@@ -184,7 +184,7 @@ static void it_holds_for_one_request(void **state) {
     end(&fixture);
 }
 
-/* Between the question and the answer, something changes that belongs to the request. */
+/* Something that the request concerns changes between the question and the answer. */
 static void it_holds_for_what_was_there(void **state) {
     (void)state;
     struct fixture fixture;
@@ -194,18 +194,18 @@ static void it_holds_for_what_was_there(void **state) {
     begin(&fixture);
     plan(&fixture, CLOSE_APP);
     assert_int_equal(sy_confirm_issue(&fixture.confirm, &fixture.plan, 0, given, &error), FM_OK);
-    assert_int_equal(at->backend->activate(at->self, "t1", &error), FM_OK); /* opens another XTerm */
+    assert_int_equal(at->backend->activate(at->self, "t1", &error), FM_OK); /* this opens another XTerm */
     plan(&fixture, CLOSE_APP);
     expect(sy_confirm_accept(&fixture.confirm, &fixture.plan, given, 0, &error), &error, "stale_snapshot");
     plan(&fixture, CLOSE(1, 2));
     assert_int_equal(sy_confirm_issue(&fixture.confirm, &fixture.plan, 0, given, &error), FM_OK);
-    assert_int_equal(at->backend->activate(at->self, "t2", &error), FM_OK); /* now these are all tabs */
+    assert_int_equal(at->backend->activate(at->self, "t2", &error), FM_OK); /* now tabs 1 and 2 are all tabs */
     plan(&fixture, CLOSE(1, 2));
     expect(sy_confirm_accept(&fixture.confirm, &fixture.plan, given, 0, &error), &error, "stale_snapshot");
     end(&fixture);
 }
 
-/* Pages with very long addresses: each tab has one of a megabyte. */
+/* Pages with very long addresses: each tab has an address of a megabyte. */
 static void it_holds_for_long_addresses(void **state) {
     (void)state;
     enum { SIZE = 1 << 20 };

@@ -1,5 +1,5 @@
-"""The table of refusals in docs/requirements-system.md, code by code: for each, a row here causes it on the fake desktop, with
-its parameter, and changes nothing. There are no other codes."""
+"""The table of refusals in docs/requirements-system.md, code by code. For each code, a row here causes it on the fake desktop,
+with its parameter, and changes nothing. There are no other codes."""
 
 import json
 import os

@@ -1,5 +1,5 @@
-/* The vectors from fm-proxy, with the fake engine's model: kept vectors equal those that it would compute again.
- * FM_PROXY names the program. */
+/* The vectors from fm-proxy, with the fake engine's model: kept vectors equal the vectors that fm-proxy would compute
+ * again. FM_PROXY names the program. */
 #include "match/model.h"
 
 // clang-format off
@@ -23,7 +23,7 @@
 
 static char script[] = "/tmp/fm-embed-XXXXXX";
 
-/* Helpers that start from now on have a model with vectors of this many numbers. */
+/* Helpers that start after this call have a model with vectors of this many numbers. */
 static void install(int dimension) {
     FILE *file = fopen(script, "w");
     assert_non_null(file);
@@ -97,7 +97,8 @@ static void another_model_has_other_vectors(void **state) {
     free(take(&picker, one, 2, &size));
     install(OTHER_SIZE);
     assert_int_equal(kill(helper(), SIGKILL), 0);
-    for (int i = 0; i < 3 && !vectors; i++) { /* one try may notice the death, and one that the model has changed */
+    /* one try may notice the death, and another try that the model has changed */
+    for (int i = 0; i < 3 && !vectors; i++) {
         (void)!picker.embed(picker.self, other, 2, MS, &vectors, &size, &error);
     }
     sy_proxy_free(proxy);

@@ -1,5 +1,5 @@
 /*
- * The matcher's pure parts: words, similarity, verbs that close, places; and that an answer is looked up, not trusted.
+ * The matcher's pure parts: words, similarity, verbs that close, places. A model's answer is checked, not trusted.
  */
 #include "base/buf.h"
 #include "match/context.h"
@@ -24,7 +24,7 @@
 static void read_words(void **state) {
     static const struct {
         const char *said;
-        const char *words; /* with a space after each; | where a clause may end */
+        const char *words; /* the words, with a space after each, and | where a clause may end */
     } rows[] = {
         {"Close ALL Reddit-tabs!", "close all reddit tabs |"},
         {"what's up, don't", "what up | dont "},
@@ -156,8 +156,8 @@ static void cut_into_clauses(void **state) {
     static const struct {
         const char *said;
         size_t clauses;
-        enum sy_verb verb; /* of the last word */
-        size_t numbers;    /* of all words */
+        enum sy_verb verb; /* the verb of the last word */
+        size_t numbers;    /* the number of numbers in all words */
         bool has_but, vague, negated;
     } rows[] = {
         {"close slack and discord", 2, SY_CLOSE, 0, false, false, false},
@@ -390,7 +390,8 @@ static void meaning_shows_and_never_closes(void **state) {
         {"show me the frobs", true, "\"commands\":[],\"needs_clarification\":true"},
         {"close the frobs", false, "\"needs_clarification\":true,\"clarification_reason\":\"Do you mean tab 1?"},
         {"frobs", false, "\"switch_tab\",\"tab_index\":1"},
-        {"buy the same frobs", false, "\"needs_clarification\":true"}, /* it names a thing, but has no known verb */
+        /* the words name a thing, but have no known verb */
+        {"buy the same frobs", false, "\"needs_clarification\":true"},
     };
     struct desk desk;
     (void)state;

@@ -24,7 +24,7 @@ STUCK = {"rules": [{"on": "focus", "do": "refuse"}, {"on": "launch", "do": "refu
 
 
 def until(what, look):
-    """The first true value that `look` returns."""
+    """Calls `look` until it returns a true value, and returns this value."""
     end = time.monotonic() + WAIT
     while not (value := look()):
         if time.monotonic() > end:
@@ -233,7 +233,7 @@ class Legacy(Case):
         self.end(server)
 
     def test_a_batch_with_answers_that_are_too_large(self):
-        """Each answer fits by itself, but not all together: the server continues, and says which ones did not fit."""
+        """Each answer fits by itself, but not all together. The server continues, and reports which answers did not fit."""
         tabs = [{"id": f"t{i}", "window": "1", "title": "x" * 2000, "url": "https://a.example/" + "y" * 2000} for i in range(400)]
         server = self.start(DESKTOP, tabs=tabs)
         server.initialize("2025-03-26")
@@ -442,7 +442,7 @@ class Calls(Case):
             self.assertIn(code, (None, error["code"]))
 
     def test_an_index_means_the_page_that_the_client_has_seen(self):
-        """It does not mean the page that another tool has seen meanwhile without showing it."""
+        """The index does not mean a page that another tool has seen since then, but has not shown to the client."""
         go = [{"on": "focus", "do": {"tab.go": {"id": "t1", "url": "https://bank.example/"}}}]
         for tool, arguments in (("query", {"question": "How many tabs are open?"}), ("match", {"words": "focus xterm"})):
             for by_handle in (False, True):
@@ -504,7 +504,7 @@ class Calls(Case):
         server.ask("prompts/get", name="act", arguments={"words": "x"})
 
     def test_pages_that_make_up_long_addresses(self):
-        """Addresses can have megabytes: the list has them cut, and none makes it fail."""
+        """Addresses can have megabytes. The list shortens them, and no address makes it fail."""
         tabs = [{"id": f"t{i}", "window": "1", "title": "\u00e4" * 100_000, "url": "https://a.example/" + "y" * 2_000_000}
                 for i in range(4)]
         server = self.start(DESKTOP, tabs=tabs)
@@ -586,7 +586,7 @@ class Confirmation(Case):
         return self.server.ask("tools/call", name=tool, arguments=arguments, _meta=can or self.CAN, **more)
 
     def answer(self, question, action="accept", **changes):
-        answers = {"confirm": {"action": action}, "more": {"action": "decline"}}  # `more` was not asked: ignored
+        answers = {"confirm": {"action": action}, "more": {"action": "decline"}}  # the server did not ask `more`, and ignores it
         return {"inputResponses": answers, "requestState": question["requestState"], **changes}
 
     def retry(self, question, tool, arguments, action="accept", **changes):
@@ -652,7 +652,8 @@ class Confirmation(Case):
         for can in ({META + "clientCapabilities": {}}, {META + "clientCapabilities": {"elicitation": {"url": {}}}}):
             self.assertEqual(self.ask("close_tab", {"tab_indices": [1, 2], "dry_run": True}, can)["resultType"], "complete")
         self.assertEqual(self.ask("close_tab", {"tab_indices": [1, 2], "dry_run": True})["resultType"], "complete")
-        self.assertEqual(self.ask("close_tab", {"tab_indices": [1]})["resultType"], "complete")  # only one of several tabs
+        # this closes only one of several tabs
+        self.assertEqual(self.ask("close_tab", {"tab_indices": [1]})["resultType"], "complete")
         self.assertEqual(self.ask("focus_app", {"app_name": "XTerm"})["resultType"], "complete")
         self.assertEqual(self.ask("close_app", {"app_name": "nobody"})["structuredContent"]["error"]["code"], "unknown_app")
         self.assertEqual(self.ask("close_app", {"app_name": "XTerm"}, {META + "clientCapabilities": {}})["isError"], False)
@@ -666,7 +667,7 @@ class Model(Case):
     def test_what_code_does_not_know(self):
         server = self.start()
         self.assertEqual(server.call("query", question="How many tabs are open?")["by"], "code")
-        self.assertEqual(server.children(), [])  # it is only started when it is needed
+        self.assertEqual(server.children(), [])  # fm-proxy is only started when it is needed
         told = server.call("query", **self.ASK)
         self.assertEqual((told["ok"], told["by"]), (True, "model"), told)
         self.assertIn("GitHub", told["answer"])
@@ -794,14 +795,14 @@ class Cancel(Case):
                  "params": server.params(MODERN, {"name": "close_app", "arguments": {"app_name": "XTerm"}})}
         listed = {"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": server.params(MODERN, {})}
         server.send(listed, *({**close, "id": 100 + i} for i in range(150)))
-        server.take()  # so the lines after it have also arrived
+        server.take()  # after this answer, the lines after its request have also arrived
         server.process.send_signal(signal.SIGTERM)
         self.assertEqual(server.process.wait(WAIT), 0)
         self.assertEqual(server.actions(), ["launch notes.desktop"])
         server.end()
 
     def test_many_lines_before_the_end_are_answered(self):
-        """All together take longer than a second, but the server never stands still."""
+        """All calls together take longer than a second, but the server is never idle."""
         server = self.start()
         ids = [server.request("tools/call", name="list_apps") for _ in range(500)]
         status, errors, left = server.end()
@@ -885,7 +886,7 @@ class Endurance(Case):
         sender.start()
         deadline = time.monotonic() + WAIT
         before = -1
-        while server.next_id != before and time.monotonic() < deadline:  # until the server blocks
+        while server.next_id != before and time.monotonic() < deadline:  # waits until the server blocks
             before = server.next_id
             time.sleep(0.5)
         if not SANITIZED:

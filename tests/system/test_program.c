@@ -22,7 +22,7 @@ static char folder[] = "/tmp/fm-program-XXXXXX";
 static char script[64];
 
 #define SCRIPT     "#!/bin/sh\necho\nread line\n"
-#define ARGS(text) text, sizeof text - 1 /* contains NULs, but has none at its end */
+#define ARGS(text) text, sizeof text - 1 /* the text may contain NULs; the NUL at its end does not count */
 
 static void is_made(const char *program, const char *args, size_t args_len, const char *path, const char *rest,
                     size_t rest_len) {
@@ -55,7 +55,7 @@ static void test_one_form(void **state) {
     int len = snprintf(args, sizeof args, "%s%ca", linked, 0) + 1;
     is_made("/bin/sh", args, (size_t)len, script, ARGS("a\0"));
     is_made(linked, ARGS("a\0"), script, ARGS("a\0"));
-    assert_int_equal(chmod(script, 0600), 0); /* now it is a text to be read, not to be run */
+    assert_int_equal(chmod(script, 0600), 0); /* now the script is a text to read, and can't be run */
     is_made("/bin/sh", args, (size_t)len, sh, args, (size_t)len);
     assert_int_equal(chmod(script, 0700), 0);
     assert_int_equal(unlink(linked), 0);
@@ -64,7 +64,8 @@ static void test_one_form(void **state) {
     assert_int_equal(runs.len, 0);
 }
 
-/* An editor counts as itself, whatever file it shows. */
+/* If an interpreter runs a script, the script counts as the program. An editor counts as itself, whatever file it
+ * shows. */
 static void test_a_script_is_its_interpreters(void **state) {
     static const char *const heads[] = {"#!/bin/sh\n", "#! /bin/sh -e\n", "#!/usr/bin/env sh\n",
                                         "#!/usr/bin/env -S A=b sh -e\n"};
@@ -85,7 +86,7 @@ static void test_a_script_is_its_interpreters(void **state) {
     write_file(script, SCRIPT, 0700);
 }
 
-/* Starts the program, and waits until it runs: then it writes to stdout. */
+/* Starts the program, and waits until it runs, which it reports by a line on stdout. */
 static pid_t start(const char *program, const char *const *argv) {
     int told[2];
     int held[2];
@@ -95,7 +96,7 @@ static pid_t start(const char *program, const char *const *argv) {
     pid_t pid = fork();
     if (pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* so that it does not outlive a failing test */
-        dup2(held[0], STDIN_FILENO); /* no data and no end, because the child also holds the other end */
+        dup2(held[0], STDIN_FILENO); /* reading gives no data and no end, because the child also holds the other end */
         dup2(told[1], STDOUT_FILENO);
         execv(program, (char *const *)argv);
         _exit(127);
@@ -149,7 +150,7 @@ static void copy_shell(const char *path) {
     assert_int_equal(chmod(path, 0700), 0);
 }
 
-/* As after an update, a new file is in its place. */
+/* A new file replaces the program's file, as an update does. */
 static void test_of_a_program_that_was_replaced(void **state) {
     char copy[96];
     const char *const argv[] = {copy, "-c", "echo; read line", NULL};

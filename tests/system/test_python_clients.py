@@ -2,7 +2,7 @@
 
     test_python_clients.py SCRIPT FOLDER...
 
-Exit status 77: skipped, because a folder is not there; packaging/setup.sh --tests brings them, for Python 3.11 and later.
+Exit status 77: skipped, because a folder is missing; packaging/setup.sh --tests makes them, for Python 3.11 and later.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""query on the fake desktop: what is answered by code and what is left to the model; conversations; the content of a prompt."""
+"""query on the fake desktop: what code answers and what the model answers; conversations; the content of a prompt."""
 
 import json
 import os
@@ -161,7 +161,7 @@ class Query(Case):
         self.assertEqual(len(data["installed_applications"]) + data["more_installed_applications"], 500)
 
     def test_a_prompt_fits_a_small_model(self):
-        """The prompt fits whatever is open, and whatever was said: the smallest models have 8,192 tokens of a few bytes each."""
+        """The prompt fits whatever is open, and whatever was said. The smallest models have 8,192 tokens of a few bytes each."""
         long = "\u4e2d\"" * 500
         tabs = [tab(f"t{i}", f"https://{i}.example/{'y' * 3000}?{'z' * 3000}", long) for i in range(200)]
         apps = [{"id": f"a{i}.desktop", "name": f"{i} {long}", "class": "", "program": ""} for i in range(200)]
@@ -172,7 +172,7 @@ class Query(Case):
         for messages in prompts:
             self.assertLess(sum(len(message["text"].encode()) for message in messages), 16000)
             self.assertTrue(self.data(messages[-1])["tabs"])
-        self.assertIn("Why 7?", prompts[-1][1]["text"])  # the last question is part of it
+        self.assertIn("Why 7?", prompts[-1][1]["text"])  # the prompt contains the last question
 
     def test_tabs_with_the_words_of_the_question_come_first(self):
         tabs = [tab(f"t{i}", f"https://{i}.example/", "N" * 80) for i in range(300)]

@@ -14,7 +14,7 @@
 
 static const struct {
     const char *text;
-    const char *url; /* or, after a '!', the reason of the refusal */
+    const char *url; /* the URL, or '!' and the code of the refusal */
 } urls[] = {
     {"https://chatgpt.com", "https://chatgpt.com"},
     {"HTTP://Example.com/A?b#c", "HTTP://Example.com/A?b#c"},

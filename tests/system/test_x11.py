@@ -47,7 +47,7 @@ class Case(TimedTest):
 
 
 class OnDesktop:
-    """Tests for each window manager; `manager` is its name."""
+    """Tests that run for each window manager; `manager` is its name."""
 
     @classmethod
     def setUpClass(cls):
@@ -70,7 +70,7 @@ class OnDesktop:
         self.addCleanup(self.close_all)
 
     def close_all(self):
-        """Ends all windows, those of launched applications too."""
+        """Closes all windows, including those of launched applications."""
         mine = [p for p in self.desktop.programs if p not in self.manager_programs]
         for program in mine:
             program.end()
@@ -78,8 +78,8 @@ class OnDesktop:
         until("no window is left", self.close_launched)
 
     def close_launched(self):
-        """Closes launched applications. True: none is left, nor a process that could show its window later, which happens if
-        several are started at once."""
+        """Closes launched applications. Returns true if no window is left, and no process that could show its window later. Such
+        a process is possible if several were started at once."""
         apps = self.result(self.driver.command("list_apps"))["apps"]
         for name in {app["name"] for app in apps} & {"Odd", "Noisy", "XTerm", "XClock", "Plain", "Script"}:
             self.driver.command("close_app", app_name=name)
@@ -175,7 +175,8 @@ class OnDesktop:
                 self.assertEqual(program.line(), "asked")
 
     def test_windows_that_only_their_process_tells(self):
-        """No class, or a class without an entry: the window of a program, and that of a script that runs in its interpreter."""
+        """Windows without a class, or with a class that has no entry: a window of a program, and a window of a script that runs
+        in an interpreter."""
         script = f"{self.desktop.home}/script"
         with open(script, "w", encoding="utf-8") as file:
             file.write(f'#!/bin/sh\nexport HOME\n{ODD} pid $$ title "$1" alone 1\n')
@@ -233,10 +234,10 @@ class OnDesktop:
         shown = lambda: b"IsViewable" in self.desktop.run("xwininfo", "-id", f"0x{program.id.split('-')[0]}")
         until("it is minimised", lambda: not shown())
         self.assertFalse(self.result(self.driver.command("focus_app", app_name="Odd"))["launched"])
-        until("it is shown", shown)  # some window managers make it active first
+        until("it is shown", shown)  # some window managers make the window active before they show it
 
     def test_focus_of_what_takes_no_keys(self):
-        """xclock takes no keys: it comes to the front anyway."""
+        """A window that takes no keys, like xclock's, comes to the front anyway."""
         program = self.odd(input=0, **{"class": "Odd"})
         self.in_front(self.odd(**{"class": "Other"}))
         self.result(self.driver.command("focus_app", app_name="Odd"))
@@ -253,7 +254,7 @@ class OnDesktop:
         self.done_or_gone(self.driver.command("focus_app", app_name="Odd"))
 
     def done_or_gone(self, answer):
-        """The window was at its place before it disappeared, or it had disappeared."""
+        """Checks that the window was at its place before it disappeared, or that the answer reports that it had disappeared."""
         if "error" in answer:
             self.refused(answer, "no_window")
         until("it has gone", lambda: "Odd" not in [window["class"] for window in self.driver.windows()])
@@ -293,7 +294,7 @@ class OnDesktop:
                 until("the window has gone", lambda: not self.driver.windows())
 
     def test_place_of_xterm(self):
-        """Its size is in characters: it comes as near as possible."""
+        """xterm's size is in characters. So its window gets as near to the place as possible."""
         self.result(self.driver.command("focus_app", app_name="XTerm"))
         result = self.result(self.driver.command("place_app", app_name="XTerm", bounds=[1300, 100, 1900, 600]))
         left, top, right, bottom = result["bounds"]
@@ -324,7 +325,7 @@ class OnDesktop:
             os.unlink(ready)
         for name in ("XTerm", "XClock"):
             self.result(self.driver.command("focus_app", app_name=name))
-            if name == "XTerm":  # earlier, xterm may lose the request
+            if name == "XTerm":  # before that, xterm may lose the request
                 until("xterm runs its program", lambda: os.path.exists(ready))
             self.result(self.driver.command("close_app", app_name=name))
         self.assertEqual(self.driver.windows(), [])
@@ -374,8 +375,9 @@ class OnDesktop:
     # ---- what is started ----
 
     def test_a_started_application_is_on_its_own(self):
-        """It has a separate session, only null descriptors, default signals, and it outlives the caller."""
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # as in fm-system; its child would inherit that
+        """A started application has a separate session, only null descriptors and default signals, and outlives the caller."""
+        # fm-system blocks it too; its child would inherit the blocked signal
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         other = Driver(self.desktop)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self.addCleanup(other.end)
@@ -412,7 +414,7 @@ class OnDesktop:
         return found
 
     def test_a_noisy_application(self):
-        """Its output is lost, and does not mix with the answers."""
+        """The application's output is dropped, and does not mix with the answers."""
         self.assertTrue(self.result(self.driver.command("focus_app", app_name="Noisy"))["launched"])
         for _ in range(20):
             self.result(self.driver.command("list_apps"))
@@ -460,7 +462,7 @@ class OnDesktop:
             self.assert_soon(p95(times[type]), goal, type)
 
     def test_speed_of_an_inexact_place(self):
-        """xterm can't be placed to the pixel: the command does not wait for that."""
+        """xterm can't be placed to the exact pixel. The command does not wait for that."""
         self.result(self.driver.command("focus_app", app_name="XTerm"))
         times = []
         for i in range(10):
@@ -531,7 +533,7 @@ class WithoutDesktop(Case):
         self.refused(driver.command("list_tabs"), "unavailable")
 
     def test_a_session_bus_that_hangs(self):
-        """GIO would wait for it forever."""
+        """GIO would wait for the bus forever."""
         bare = self.bare("openbox")
         with socket.socket(socket.AF_UNIX) as bus:
             bus.bind(f"{bare.home}/bus")
@@ -544,14 +546,14 @@ class WithoutDesktop(Case):
             self.assertEqual(self.result(driver.command("list_apps"))["apps"], [])
             connection, _ = bus.accept()
             connection.close()
-        # the bus counts as failed now: at the next request the program is started without it, and only once
+        # now the bus counts as failed: at the next request the program is started without the bus, and only once
         answer = until("it is started", lambda: (told := driver.command("focus_app", app_name="XClock")) and
                        "error" not in told and told)
         self.assertTrue(self.result(answer)["launched"])
         self.assertEqual(len(driver.windows()), 1)
 
     def test_a_server_that_dies(self):
-        """It dies in the middle of a command; and then another server takes its place."""
+        """The X server dies in the middle of a command. Then another server takes its place."""
         first = self.bare("openbox")
         driver = self.driver(first)
         program = first.start(ODD, "class", "Odd", "close", "refuse")
@@ -571,7 +573,7 @@ class WithoutDesktop(Case):
         new = until("it is listed", driver.windows)[0]["id"]
         self.assertNotEqual(old, new)
         self.result(driver.command("close_app", app_name="Odd"))
-        second.server.end()  # and also between two requests
+        second.server.end()  # a server may also die between two requests
         self.bare("openbox", display=first.display)
         self.assertEqual(self.result(driver.command("list_apps"))["apps"], [])
 

@@ -1,5 +1,5 @@
-"""A whole desktop like a user's: applications in a menu, Chromium among them, which `fm-system chrome` starts; pages from this
-machine under any address; and fm-system as an MCP server. FM_BIN is the folder of the program."""
+"""A whole desktop like a user's. It has applications in a menu, including Chromium, which `fm-system chrome` starts; pages from
+this machine under any address; and fm-system as an MCP server. FM_BIN is the folder of the program."""
 
 import json
 import os

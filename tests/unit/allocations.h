@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-static int allocations_left = -1; /* until one fails; those after it succeed; negative: none fails */
+/* the number of allocations until one fails (later ones succeed); negative: none fails */
+static int allocations_left = -1;
 
 static bool refuse(void) {
     return allocations_left >= 0 && allocations_left-- == 0;

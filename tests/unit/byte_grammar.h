@@ -6,7 +6,7 @@
 #include "engine/guide/tool_grammar.h"
 #include "tool_pieces.h"
 
-#define BYTE_COUNT 256              /* tokens; the next one ends a turn */
+#define BYTE_COUNT 256              /* the number of byte tokens; the token after them ends a turn */
 #define QUOTE      (BYTE_COUNT + 1) /* a control token */
 #define QUOTE_TEXT "<|\"|>"
 #define LARK_MAX   (1u << 20)
@@ -21,7 +21,8 @@ struct byte_control {
 static const struct byte_control end_and_quote[] = {{"end", true}, {QUOTE_TEXT, false}};
 static const struct byte_control *byte_controls = end_and_quote;
 static size_t byte_control_count = COUNT(end_and_quote);
-static size_t byte_tag_count; /* that many of them, at the end, are tags, which a text may have too */
+/* the last ones of byte_controls are tags, which a text may have too; this is their number */
+static size_t byte_tag_count;
 
 static inline bool is_tag(size_t control) {
     return control + byte_tag_count >= byte_control_count;

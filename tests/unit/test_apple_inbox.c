@@ -40,7 +40,7 @@ static void test_pieces(void **state) {
         fm_buf_init(&piece, 1024);
         fm_buf_init(&all, 1024);
         for (size_t k = 0; k < SNAPSHOTS && rows[i].snapshots[k]; k++) {
-            char copy[64]; /* gone after the callback */
+            char copy[64]; /* this text is gone after the callback */
             size_t len = strlen(rows[i].snapshots[k]);
             memcpy(copy, rows[i].snapshots[k], len + 1);
             fm_apple_on_text(0, copy, len, &task);

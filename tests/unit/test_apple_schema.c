@@ -1,4 +1,6 @@
-/* Converts schemas into Apple's dialect, and its answers back: tables of both, and of what can't be converted. */
+/*
+ * Converts schemas into Apple's dialect, and Apple's answers back. The tables have both, and what can't be converted.
+ */
 #include "engine/apple/schema.h"
 
 #include <setjmp.h>
@@ -12,7 +14,7 @@
 #define OBJECT(properties, required) "{\"type\":\"object\",\"properties\":{" properties "},\"required\":[" required "]"
 #define A(schema)                    OBJECT("\"a\":" schema, "\"a\"") "}"
 
-/* The host's schema, and what is expected at one place of Apple's. */
+/* The host's schema, and the expected value at one place in Apple's schema. */
 static const struct row {
     const char *source;
     const char *pointer; /* a place in the dialect */
@@ -105,7 +107,7 @@ static void test_refusals(void **state) {
     static const struct {
         const char *source;
         const char *param;
-        const char *checked; /* expected `checked` of the report, if not strict; NULL: an error even then */
+        const char *checked; /* expected `checked` of the report, if not strict; NULL: an error in both cases */
     } refused[] = {
         {"{\"type\":\"object\"}", "at", NULL},
         {"{}", "at", NULL},

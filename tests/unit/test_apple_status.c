@@ -23,11 +23,11 @@ static void test_reasons(void **state) {
     }
 }
 
-/* Each status, without output before it, and after output. */
+/* Each status, if no output came before it, and if output did. */
 static const struct row {
     int status;
     enum fm_reason before;
-    enum fm_code code; /* of FM_REASON_ERROR */
+    enum fm_code code; /* the error's code, if `before` is FM_REASON_ERROR */
     enum fm_reason after;
     bool elsewhere;
     int64_t retry_ms;

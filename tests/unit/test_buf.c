@@ -68,7 +68,7 @@ static void failure_stays_until_reset(void **state) {
     fm_buf_append_str(&buf, "abcd");
     fm_buf_append_str(&buf, "efghi");
     assert_true(buf.failed);
-    fm_buf_append_char(&buf, 'x'); /* would fit, but the buffer has failed before */
+    fm_buf_append_char(&buf, 'x'); /* the character would fit, but the buffer has failed before */
     assert_false(fm_buf_reserve(&buf, 1));
     assert_true(buf.failed);
     assert_int_equal(buf.len, 4);

@@ -1,4 +1,4 @@
-/* How calls end if the vocabulary has tokens for a form's tags: with those tokens, not with their text. */
+/* If the vocabulary has tokens for a form's tags, calls end with these tokens, and not with their text. */
 #include "byte_grammar.h"
 
 #include <json-c/json.h>

@@ -1,6 +1,6 @@
 /*
- * Calls whose messages have a header: the form read from a template in OpenAI's harmony format, and what is a call and
- * what is text, for the parser and for the grammar. The vocabulary is bytes and control tokens.
+ * Calls whose messages have a header: the form that is read from a template in OpenAI's harmony format, and what the
+ * parser and the grammar take as a call or as text. The vocabulary is bytes and control tokens.
  */
 #include "byte_grammar.h"
 
@@ -84,7 +84,8 @@ static struct fm_tool tools[] = {{.name = "f", .allowed = true}, {.name = "fun",
 
 static struct fm_kit_job job = {.tools = tools, .tool_count = COUNT(tools), .parallel_tool_calls = true};
 
-/* Returns how many bytes of `answer` the grammar takes, token by token; the parser's pieces for them go to `log`. */
+/* Returns how many bytes of `answer` the grammar takes, token by token. The parser's pieces for these bytes go to
+ * `log`. */
 static size_t read(const char *answer, bool *whole, struct transcript *log) {
     const char *number = job.format.kind != FM_FORMAT_TEXT ? "{\"type\":\"number\"}" : NULL;
     struct fm_grammar *grammar = new_grammar(&job, &form, number);

@@ -1,12 +1,12 @@
 /*
- * Calls that the prompt has opened: the form read from a template like Functionary's, and what is a call and what is
- * text, for the parser and for the grammar. The vocabulary is bytes.
+ * Calls that the prompt has opened: the form that is read from a template like Functionary's, and what the parser and
+ * the grammar take as a call or as text. The vocabulary is bytes.
  */
 #include "byte_grammar.h"
 
 /* ---- the template ---- */
 
-static const char *open_mark = ">>>"; /* the end of the prompt */
+static const char *open_mark = ">>>"; /* the prompt ends with this mark */
 
 static enum fm_code render(const void *argument, const struct fm_chat *chat, char **text, size_t *len,
                            struct fm_error *error) {
@@ -132,7 +132,8 @@ static void texts(void **state) {
     }
     expect_end("f\nWell", "Well");
     expect_end("f\n{} Well", " Well");
-    expect("f\n{}>>>fun\n{}>>>no\n{}>>>f\n{}", "|C:f|A:{}|C:fun|A:{}|?"); /* left out, with everything after it */
+    /* the call of `no` is left out, with everything after it */
+    expect("f\n{}>>>fun\n{}>>>no\n{}>>>f\n{}", "|C:f|A:{}|C:fun|A:{}|?");
 }
 
 static void forced(void **state) {

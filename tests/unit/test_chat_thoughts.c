@@ -1,4 +1,4 @@
-/* Reasoning: which part of an answer it is, however the answer is split, and how a template marks it. */
+/* Reasoning: which part of an answer is reasoning, however the answer is split, and how a template marks this part. */
 #include "engine/chat/thoughts.h"
 #include "wire.h"
 
@@ -6,7 +6,7 @@
     { .thinks = true, .begin = "<think>", .end = "</think>", .gap = "\n\n", .prompts = true }
 
 static const struct fm_thought_form tags = TAGS;
-/* Its end mark may start again inside itself, and a text without a thought has a different mark. */
+/* The end mark may start again inside itself, and a text without a thought has a different mark. */
 static const struct fm_thought_form channels = {.thinks = true,
                                                 .begin = "<|c|>analysis<|m|>",
                                                 .end = "<|e|><|s|><|c|>final<|m|>",
@@ -14,7 +14,7 @@ static const struct fm_thought_form channels = {.thinks = true,
                                                 .preamble = "<|c|>commentary<|m|>",
                                                 .prompts = true};
 
-/* It never thinks, and its texts have a mark. */
+/* The model never thinks, and its texts have a mark. */
 static const struct fm_thought_form recipient = {.lead = "all\n", .prompts = true};
 static const struct fm_thought_form spaced = {
     .thinks = true, .begin = " to=self|", .end = "#s to=user|", .lead = " to=user|", .prompts = true};
@@ -128,7 +128,7 @@ static void answers(void **unused) {
     }
 }
 
-/* More white space than the parser holds back. */
+/* An answer with more white space than the parser holds back. */
 static void much_white_space(void **unused) {
     (void)unused;
     char space[3 * FM_THOUGHT_SPACE_MAX];
@@ -218,7 +218,7 @@ static void prompts(void **unused) {
         {&tags, NO_THOUGHT | TOOLS, "assistant\n", FM_THOUGHT_AFTER, "<think>\n\n</think>\n\n"},
         {&channels, NO_THOUGHT, "assistant", FM_THOUGHT_OVER, "<|c|>final<|m|>"},
         {&channels, 0, "assistant<|c|>analysis<|m|><|e|><|s|>", FM_THOUGHT_AFTER, ""},
-        {&channels, 0, "hi<|e|><|s|>", FM_THOUGHT_AT_START, ""}, /* as at the beginning of each of its turns */
+        {&channels, 0, "hi<|e|><|s|>", FM_THOUGHT_AT_START, ""}, /* as at the beginning of each turn of the assistant */
         {&channels, NO_THOUGHT, "<|c|>analysis<|m|>", FM_THOUGHT_AFTER, "<|e|><|s|><|c|>final<|m|>"},
         {&channels, NO_THOUGHT | TOOLS, "<|c|>analysis<|m|>", FM_THOUGHT_AFTER, "<|e|><|s|>"},
         {&recipient, 0, ">>>", FM_THOUGHT_AT_START, ""},
@@ -250,12 +250,12 @@ struct style {
     const char *name;
     const char *open;
     const char *off;  /* if asked not to think */
-    const char *none; /* also by the effort */
+    const char *none; /* if asked not to think, also by the effort */
     const char *plain;
     const char *thoughtful;
-    const char *refused; /* this effort */
-    const char *token;   /* a token that the vocabulary has, together with its closing one */
-    const char *form;    /* begin|end|gap|lead and its abilities; "": it does not think */
+    const char *refused; /* an effort that the template refuses */
+    const char *token;   /* a mark that the vocabulary has as a token; it also has the closing mark */
+    const char *form;    /* begin|end|gap|lead and the template's abilities; "": it does not think */
 };
 
 static enum fm_code render_style(const void *argument, const struct fm_chat *chat, char **text, size_t *len,

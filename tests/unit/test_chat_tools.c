@@ -51,7 +51,7 @@ static void expect_prompt(const struct fm_kit_job *job, const char *expected) {
     fm_tool_prompt_free(&prompt);
 }
 
-/* An image stays where it was in its text, also if the text follows an outcome in the same message. */
+/* An image keeps its place in its text, even if the text follows an outcome in the same message. */
 static void images_keep_their_place(void **state) {
     (void)state;
     struct fm_tool_call call = {.id = "1", .name = "f", .arguments = "{}", .arguments_len = 2};
@@ -202,7 +202,7 @@ static void expect_schema(const char *parameters, bool strict, const char *part,
     assert_int_equal(code, param ? FM_INVALID_REQUEST : FM_OK);
     if (param) {
         assert_string_equal(error.param, param);
-        assert_null(strstr(error.detail, param)); /* this is the engine's path, not that of a request */
+        assert_null(strstr(error.detail, param)); /* `param` is the engine's path; the error's text must not show it */
     } else {
         assert_non_null(strstr(lark.data, part));
     }
@@ -265,7 +265,7 @@ static void free_answers(void **state) {
     /* text that looks like an end, inside strings */
     expect_pieces(CALL("f", "{\"}\\\\\":\"\\\"}}<tool_call>]\\\\\"}") "\n" CALL("f", "{\"a\":\"</tool_call>\"}"),
                   "|C:f|A:{\"}\\\\\":\"\\\"}}<tool_call>]\\\\\"}|C:f|A:{\"a\":\"</tool_call>\"}");
-    /* more white space than is held back: the excess is text */
+    /* there is more white space than is held back: the excess is text */
     expect_pieces("a" SPACES SPACES SPACES SPACES "<tool_call", "T:a" SPACES SPACES SPACES SPACES "<tool_call");
     expect_pieces(SPACES SPACES SPACES SPACES "<" CALL("f", "{}"), "T:" SPACES SPACES SPACES SPACES "<|C:f|A:{}");
     parsed_job.stop_count = 1; /* a stop string may be white space */
@@ -292,7 +292,8 @@ static void answers_with_a_format(void **state) {
     expect_pieces("<tool", "");
 }
 
-/* Cut at the token limit: the reported pieces are a beginning of the whole ones, and never contain a mark. */
+/* If an answer is cut at the token limit, the reported pieces are a beginning of the whole pieces, and never contain a
+ * mark. */
 static void cuts(void **state) {
     (void)state;
     static const char answer[] = "Well <" CALL("f", "{\"a\":\"}\"}") "\n" CALL("f", "{}");
@@ -327,22 +328,23 @@ struct style {
     const char *turn_end; /* "<end>" is a control token */
     const char *thought;  /* before the assistant's texts and calls */
     const char *think;    /* the beginning of a thought, as far as it is known */
-    bool drops_thought;   /* of messages with calls */
+    bool drops_thought;   /* leaves out the thoughts of messages with calls */
     bool hides_tools;
-    bool hides_tools_from_system; /* if there is such a message */
-    bool hides_tools_from_user;   /* if there is none */
+    bool hides_tools_from_system; /* shows no tools if there is a system message */
+    bool hides_tools_from_user;   /* shows no tools if there is no system message */
     bool hides_outcomes;
-    bool hides_old_outcomes; /* all except those after the last message; the next one is the same for calls */
+    /* hides all outcomes except those after the last message; the next member is the same for calls */
+    bool hides_old_outcomes;
     bool hides_old_calls;
     bool numbers_turns;    /* numbers turns inside calls */
     bool small_letters;    /* writes the names of calls in small letters */
-    bool thinks;           /* the prompt ends with a text that old turns do not have */
+    bool thinks;           /* the prompt ends with a text that earlier turns do not have */
     bool has_ids;          /* writes ids in calls */
     bool has_old_ids;      /* writes ids in calls of earlier turns */
     bool nine;             /* refuses ids that do not have nine characters */
     bool shows_ids;        /* writes ids beside outcomes */
     bool numbers;          /* writes a number after each call */
-    bool counts;           /* writes in front of calls how many follow */
+    bool counts;           /* writes the number of calls in front of them */
     const char *arguments; /* written in place of the given arguments */
     const char *empty;     /* written in place of empty arguments */
     bool names_twice;
@@ -482,7 +484,7 @@ static void note_mark(struct transcript *log, const struct fm_tool_mark *mark) {
     note(log, "|");
 }
 
-/* `expected`: the five marks, and a word; NULL: no form. */
+/* `expected`: the form's five marks, and a word; NULL: the template has no usable form. */
 static void expect_form(struct style style, const char *expected) {
     struct fm_tool_form form;
     struct transcript log = {.len = 0};
@@ -510,7 +512,7 @@ static void forms(void **state) {
     expect_form((struct style){TAGS}, "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|");
     expect_form((struct style){TAGS, .thought = "<think></think>\n"},
                 "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|");
-    /* a thought that the prompt opens is removed, closed, or only there before a text */
+    /* the prompt opens a thought; the template removes it, closes it, or only writes it before a text */
     expect_form((struct style){TAGS, .thinks = true, .think = "<think>"}, "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|");
     expect_form((struct style){TAGS, .thinks = true, .think = "<think>", .thought = "</think>"},
                 "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|");
@@ -526,7 +528,7 @@ static void forms(void **state) {
     expect_form((struct style){STYLE("[{\"name\":\"", "\", \"arguments\":", "}, {\"name\":\"", "}]", "<end>")},
                 "|[{\"name\":\"|\", \"arguments\":|}, {\"name\":\"|}]|");
     expect_form((struct style){STYLE(" tools[{\"", "\":", "}, {\"", "}]", "<end>")}, "tools[{|\"|\":|}, {\"|}]|");
-    /* a call after another one can't be distinguished from the end, or looks different each time */
+    /* a second call can't be distinguished from the end, or looks different each time */
     expect_form((struct style){STYLE("<fun=", ">", "</f>", "</f>!", "<end>")}, "<fun=||>||</f>!|");
     expect_form((struct style){TAGS, .counts = true}, "<call>|{\"|\": ||}</call>|");
 }
@@ -534,7 +536,7 @@ static void forms(void **state) {
 #define NUMBERED STYLE("<c>f.", ":#<c>", "<c>f.", "[c]", "<end>")
 #define NUMBERED_LIST STYLE("<c>[{\"id\": #, \"f\": \"", "\", \"p\": ", "}, {\"id\": #, \"f\": \"", "}]", "<end>")
 
-/* Numbered calls: the number is after the name, before it, or after the arguments. */
+/* Numbered calls: the number is after the name, before the name, or after the arguments. */
 static void numbers(void **state) {
     (void)state;
     expect_form((struct style){NUMBERED}, "<c>(7 at 0)|f.|:0<c>(7 at 2)(# at 1)|<c>f.(7 at 0)|[c](8 at 0)|");
@@ -542,7 +544,8 @@ static void numbers(void **state) {
                 "<c>(7 at 0)|[{\"id\": 0, \"f\": \"(# at 8)|\", \"p\": |}, {\"id\": 1, \"f\": \"(# at 10)|}]|");
     expect_form((struct style){STYLE("<fun=", ">", "</f><fun=", "</f>", "<end>"), .numbers = true},
                 "<fun=||>|0</f><fun=(# at 0)|0</f>(# at 0)|");
-    /* not numbers: another digit is next to it, it belongs to the name, or the beginning differs from the first one */
+    /* These digits do not count as numbers: another digit is next to them, they belong to the name, or the beginning
+     * differs from the first call's. */
     expect_form((struct style){STYLE("<c>", ":1#<c>", "<c>", "[c]", "<end>")}, "<c>(7 at 0)||:10<c>(7 at 3)||[c](8 at 0)|");
     expect_form((struct style){STYLE("<c>#", ":", "<c>#", "[c]", "<end>")}, "<c>(7 at 0)|0|:||[c](8 at 0)|");
     expect_form((struct style){STYLE("<c>0/", ":", "<c>#.", "[c]", "<end>")}, "<c>(7 at 0)|0/|:||[c](8 at 0)|");
@@ -607,7 +610,7 @@ static void no_forms(void **state) {
         {TAGS, .thinks = true},
         {TAGS, .thinks = true, .think = "<thought>"},
         {TAGS, .thinks = true, .think = "<think>", .thought = "<thought>", .drops_thought = true},
-        {STYLE("<fun=", ">", NULL, "", "<end>"), .has_ids = true}, /* the end of its id is not known */
+        {STYLE("<fun=", ">", NULL, "", "<end>"), .has_ids = true}, /* the end of the call's id is not known */
         {TAGS, .names_twice = true},
         {TAGS, .announces = true},
         {STYLE("", ": ", NULL, "", "<end>")},      /* nothing marks a call */
@@ -682,7 +685,7 @@ static void choices(void **state) {
     json_object_put(parameters);
 }
 
-/* Things that the form can't express in a conversation, or not together with a format. */
+/* Things that the form can't express in a conversation, or can't combine with a format. */
 static void choices_by_form(void **state) {
     (void)state;
     struct fm_tool_call calls[] = {{"1", "f", "{}", 2}, {"2", "f", "{}", 2}};
@@ -812,7 +815,7 @@ static void tagged_grammars(void **state) {
                           "RAW_TEXT: /([^<]|(<(c)?)*<([^<c]|c[^<>]))*(<(c)?)*/\n");
 }
 
-/* What stands in place of arguments; equal values share one rule. */
+/* The parts of the grammar that stand for arguments; equal values share one rule. */
 static void parts_of_tagged_grammars(void **state) {
     (void)state;
     static const struct {
@@ -1034,7 +1037,7 @@ static void native_prompts(void **state) {
     json_object_put(parameters);
 }
 
-/* If a template requires ids of a certain length, it gets the calls' numbers. */
+/* If a template requires ids of a certain length, it gets ids made from the calls' numbers. */
 static void native_ids(void **state) {
     (void)state;
     struct style style = {STYLE("[CALLS](", " ", ", ", ");", "<end>"), .has_ids = true, .nine = true};
@@ -1070,7 +1073,7 @@ static void native_ids(void **state) {
     fm_tool_form_free(&form);
 }
 
-/* If the template shows no tools, the system message does, with a call in the model's form. */
+/* If the template shows no tools, the system message shows them, with a call in the model's form. */
 static void told_tools(void **state) {
     (void)state;
     struct style style = {STYLE("<c>", "[c]", "<c>", "</c>", "<end>"), .hides_tools = true};
@@ -1123,7 +1126,7 @@ static void told_tools(void **state) {
     fm_tool_form_free(&form);
 }
 
-/* A template that takes ids of any length gets those of the job, and its calls have ids in this form. */
+/* A template that takes ids of any length gets the job's ids, and the model's calls have ids in this form. */
 static void any_ids(void **state) {
     (void)state;
     struct style styles[] = {{STYLE("<c>", " ", ", ", ");", "<end>"), .has_ids = true},
@@ -1181,7 +1184,7 @@ static void named_ids(void **state) {
     }
 }
 
-/* A call of another tool, in forms that read it like any other call. */
+/* A call of another tool, in forms whose parser reads it like any other call. */
 #define ANY_TOOL(mark, names)                                                                                          \
     "any_tool: tool | UNKNOWN " mark " any\nany: %json {\"type\":\"object\"}\nUNKNOWN: /" names "{1,64}/ & ~(\"f\")\n"
 

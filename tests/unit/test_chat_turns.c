@@ -5,7 +5,7 @@
 #include "allocations.h"
 #endif
 
-/* What the templates below do, one bit each. */
+/* What the templates below do; one bit for each behaviour. */
 enum {
     SYSTEM_FIRST = 1,   /* refuses system messages at other places */
     ALTERNATES = 2,     /* refuses anything but user and assistant in turns, the user first */
@@ -120,7 +120,8 @@ static void note_chat(struct transcript *log, const struct fm_chat *chat) {
     }
 }
 
-/* Checks what a template with the behaviour `does` gets for `order` ("": nothing), and after how many renderings. */
+/* Checks which conversation a template with the behaviour `does` gets for `order` ("": none), and after how many
+ * renderings. */
 static void expect(unsigned does, const char *order, const char *expected, size_t renders) {
     struct fm_chat_message messages[26];
     const struct fm_chat_tool tool = {.name = "f", .parameters = "{}", .parameters_len = 2};
@@ -178,7 +179,7 @@ static void parted_calls(void **state) {
     expect(DROPS_TEXT, "uCtaCt", "u(A)a(B)a(!)t(C)a(D)a(E)a(!)t(F)", 2);
     expect(DROPS_TEXT, "uctu", "u(A)a(!)t(C)u(D)", 1);
     expect(DROPS_TEXT | DROPS_SYSTEM, "ssuCt", "s(A\n\nB)u(C)a(D)a(!)t(E)", 3);
-    expect(DROPS_TEXT | ALTERNATES, "uCt", "", 3); /* joined again, the message has lost its text */
+    expect(DROPS_TEXT | ALTERNATES, "uCt", "", 3); /* after the parts are joined again, the message has lost its text */
     expect(ALTERNATES, "uuCt", "u(A\n\nB)a(C!)t(D)", 3);
 }
 
@@ -195,7 +196,7 @@ static void none(void **state) {
     expect(BACKWARDS, "ua", "", 2);
 }
 
-/* The template takes this arrangement, but loses its texts. */
+/* If a template accepts an arrangement but loses its texts, fm_turns_next gives the next arrangement. */
 static void the_next(void **state) {
     (void)state;
     struct fm_chat_message messages[26];
@@ -220,7 +221,8 @@ static void the_next(void **state) {
 }
 
 /*
- * For each shape, only one conversation is checked; if the template then refuses another one, that is arranged further.
+ * Only one conversation of each shape is checked. If the template refuses a later one, that one gets another
+ * arrangement.
  */
 static void a_known_shape(void **state) {
     (void)state;

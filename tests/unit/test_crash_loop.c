@@ -43,7 +43,7 @@ static void die(struct fm_crash_loop *loop, const char *model, int times) {
 static void each_model_has_its_own_count(void **state) {
     (void)state;
     struct fm_crash_loop loop = {0};
-    for (int i = 0; i < 3; i++) { /* in turns with another model */
+    for (int i = 0; i < 3; i++) { /* two models die in turns */
         assert_int_equal(refused_ms(&loop, "m", 0), 0);
         assert_int_equal(refused_ms(&loop, "other", 0), 0);
         die(&loop, "m", 1);
@@ -56,13 +56,13 @@ static void each_model_has_its_own_count(void **state) {
     fm_crash_loop_reset(&loop, "other");
     assert_int_equal(refused_ms(&loop, "other", 0), 0);
     assert_int_equal(refused_ms(&loop, "m", 0), 1000);
-    die(&loop, "other", 1); /* the count begins with one again */
+    die(&loop, "other", 1); /* the count of `other` begins with one again */
     assert_int_equal(refused_ms(&loop, "other", 0), 0);
     fm_crash_loop_free(&loop);
     assert_int_equal(refused_ms(&loop, "m", 0), 0);
 }
 
-/* The ninth model replaces the one that has not died for the longest time. */
+/* The ninth model replaces the model whose last death is the oldest. */
 static void eight_models_are_remembered(void **state) {
     (void)state;
     struct fm_crash_loop loop = {0};

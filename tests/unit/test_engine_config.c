@@ -14,7 +14,7 @@ static void in_a_variable(void **state) {
     setenv("B_KEY", KEY "2", 1);
     setenv("THE_CONFIG", "{\"list\":[{\"key_env\":\"A_KEY\"},{\"x\":{\"key_env\":\"B_KEY\"}},{\"key_env\":\"A_KEY\"}]}",
            1);
-    const char *where = getenv("A_KEY"); /* as for a program that reads that memory later */
+    const char *where = getenv("A_KEY"); /* a later reader of this memory must not find the key */
     assert_true(fm_config_read(&config, "env:THE_CONFIG"));
     assert_int_equal(config.fault.code, FM_OK);
     assert_int_equal(config.key_count, 2);

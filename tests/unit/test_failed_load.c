@@ -35,7 +35,7 @@ static void several(void **state) {
     for (; id[0] <= 'a' + FM_FAILED_LOADS_MAX; id[0]++) {
         struct fm_model model = model_of(id, 0);
         fm_failed_load_note(&failed, &model, true, &error, 0);
-        fm_failed_load_note(&failed, &model, true, &error, 5); /* this replaces the earlier one */
+        fm_failed_load_note(&failed, &model, true, &error, 5); /* this note replaces the earlier one */
     }
     struct fm_model last = model_of("h", 0);
     assert_int_equal(fm_failed_load_of(&failed, &last, 10)->at_ms, 5);

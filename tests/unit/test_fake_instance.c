@@ -17,7 +17,7 @@
 static const struct {
     const char *schema;
     const char *expected; /* NULL: refused */
-    const char *detail;   /* of a refusal: a part of it */
+    const char *detail;   /* a part of the refusal's text */
 } rows[] = {
     {"true", "'The'", NULL},
     {"{}", "'The'", NULL},
@@ -175,7 +175,7 @@ static void test_texts(void **state) {
     fm_buf_free(&out);
 }
 
-/* A schema that branches at each $ref is limited, and not followed to its end. */
+/* A schema that branches at each $ref is refused at a limit, and not followed to its end. */
 static void test_size(void **state) {
     (void)state;
     struct fm_buf out;

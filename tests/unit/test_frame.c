@@ -1,6 +1,6 @@
 /*
- * Frames: every rule of PROTOCOL.md, "Frames", each input fed with any split. A transcript ends with "." if an end of
- * the input would be orderly there, and with "~" if not.
+ * Frames: every rule of PROTOCOL.md, "Frames". Each input is fed with any split. A transcript ends with "." if the
+ * input may end at this place, and with "~" if not.
  */
 #include "protocol/frame.h"
 #include "wire.h"
@@ -33,7 +33,7 @@ static void feed_framer(void *context, const char *piece, size_t len) {
         case FM_FRAME_CHARSET: note(feeding->log, "charset "); break;
         case FM_FRAME_NO_MEMORY: note(feeding->log, "no-memory "); break;
         case FM_FRAME_BROKEN:
-            if (!feeding->broken) { /* later pieces must still find it broken, with the same fault */
+            if (!feeding->broken) { /* later pieces must report the same fault again */
                 note(feeding->log, "broken(%s) ", feeding->framer.fault);
             }
             feeding->broken = true;
@@ -365,7 +365,7 @@ static void no_memory_skips_one_body(void **state) {
     (void)state;
     struct fm_framer subject;
     fm_framer_init(&subject);
-    subject.body.max = 8; /* like an allocation that fails */
+    subject.body.max = 8; /* this makes an allocation fail */
     feed_text(&subject, BYTES("Content-Length: 12\r\n\r\n123"), FM_FRAME_MORE);
     feed_text(&subject, BYTES("456789"), FM_FRAME_MORE);
     feed_text(&subject, BYTES("012"), FM_FRAME_NO_MEMORY);
@@ -409,7 +409,7 @@ static void a_frame_as_text(void **state) {
     fm_buf_init(&buf, 1000);
     const char *frame;
     size_t len;
-    for (int i = 0; i < 2; i++) { /* the second begin drops the first frame */
+    for (int i = 0; i < 2; i++) { /* the second call of fm_frame_begin drops the first frame */
         fm_frame_begin(&buf);
         fm_buf_append_str(&buf, "{\"id\":10}");
         assert_true(fm_frame_end(&buf, &frame, &len));

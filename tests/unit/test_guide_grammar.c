@@ -1,5 +1,6 @@
 /*
- * Grammars that are compiled at the same time, by llguidance itself, with a vocabulary of bytes that tests can block.
+ * Grammars that the real llguidance compiles at the same time. The vocabulary has bytes as tokens, and tests can block
+ * it.
  */
 #include "base/buf.h"
 #include "base/clock.h"
@@ -17,14 +18,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BYTES     256 /* tokens; the next one ends a turn */
+#define BYTES     256 /* the number of byte tokens; the token after them ends a turn */
 #define COMPILERS 8   /* the same number as COMPILERS_MAX of grammar.c */
 #define GIVE_UP   INT64_MAX
 
 /* ---- a vocabulary ---- */
 
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-static atomic_int wakes[16]; /* a counter for each vocabulary: its last wake may come after it is freed */
+static atomic_int wakes[16]; /* a counter for each vocabulary, because its last wake may come after it is freed */
 static atomic_int *woken = wakes;
 
 static bool ends_turn(const void *argument, int32_t token) {
@@ -32,7 +33,9 @@ static bool ends_turn(const void *argument, int32_t token) {
     return token == BYTES;
 }
 
-/* Waits while a test holds the gate: the first compilation builds llguidance's vocabulary, and the others need it. */
+/*
+ * Waits while a test holds the gate. The first compilation builds llguidance's vocabulary here, and the others need it.
+ */
 static size_t piece(const void *argument, int32_t token, bool control, char *text, size_t room) {
     (void)argument;
     assert_true(room >= 3);
@@ -97,7 +100,7 @@ static void assert_compiles_to(struct fm_grammar *grammar, char first) {
     fm_grammar_free(grammar);
 }
 
-/* An object with optional keys: three times as many keys take llguidance ten times as long. */
+/* Writes an object with optional keys. With three times as many keys, llguidance takes ten times as long. */
 static void write_optional_keys(int count, struct fm_buf *text) {
     char key[40];
     fm_buf_append_str(text, "{\"type\":\"object\",\"properties\":{");
@@ -162,7 +165,7 @@ static void reasons(void **state) {
     fm_grammar_vocab_free(vocab);
 }
 
-/* A problem that appears while the text is made: soon there are 50,000 states of a lexer. */
+/* A grammar whose problem appears while the text is made: its lexer soon has 50,000 states. */
 static void a_reason_amid_the_text(void **state) {
     (void)state;
     struct fm_error error;
@@ -201,7 +204,7 @@ static void one_that_takes_too_long(void **state) {
     fm_grammar_vocab_free(vocab);
 }
 
-/* No format fails because of others, whether given up or not: it waits. */
+/* No format fails because other formats take all threads, given up or not: it waits. */
 static void when_all_threads_are_stuck(void **state) {
     (void)state;
     struct fm_error error;
@@ -223,14 +226,14 @@ static void when_all_threads_are_stuck(void **state) {
     assert_true(fm_grammar_compiles(first) && fm_grammar_compiles(last));
     assert_int_equal(atomic_load(woken), 0);
     pthread_mutex_unlock(&gate);
-    assert_compiles_to(last, 'm'); /* whichever is used first, those before it begin too */
+    assert_compiles_to(last, 'm'); /* when a grammar is used, the ones queued before it begin too */
     assert_compiles_to(first, 'f');
     assert_compiles_to(stuck[0], 's');
     fm_grammar_vocab_free(vocab);
     expect_wakes(COMPILERS + 2);
 }
 
-/* Hostile formats that were given up, however many, do not take the turn of another format. */
+/* Hostile formats that were given up do not take the turn of another format, however many they are. */
 static void when_all_were_given_up(void **state) {
     (void)state;
     struct fm_grammar_vocab *vocab = new_vocab(BYTES + 1);
@@ -240,7 +243,7 @@ static void when_all_were_given_up(void **state) {
     }
     struct fm_grammar *next = new_grammar(vocab, "regex", "n");
     struct fm_grammar *later = new_grammar(vocab, "regex", "l");
-    fm_grammar_free(next); /* its thread has begun, and wakes the engine, too; that of `later` has not */
+    fm_grammar_free(next); /* the thread of `next` has begun, and wakes the engine too; the thread of `later` has not */
     fm_grammar_free(later);
     pthread_mutex_unlock(&gate);
     fm_grammar_vocab_free(vocab);

@@ -1,5 +1,5 @@
-/* JSON schemas: which parts a grammar enforces, which are only checked, and which are refused, and where. In the
- * tables, ' is ". */
+/* JSON schemas: which parts a grammar enforces, which are only checked, and which are refused, with their paths.
+ * In the tables, ' stands for ". */
 #include "base/utf8.h"
 #include "engine/guide/schema.h"
 #include "engine/guide/schema_internal.h"
@@ -50,7 +50,7 @@ static struct json_object *json_of(const char *text) {
     struct json_tokener *tokener = json_tokener_new_ex(1000);
     struct json_object *value = json_tokener_parse_ex(tokener, copy, (int)strlen(copy));
     fault = json_tokener_get_error(tokener);
-    if (fault == json_tokener_continue) { /* a number may continue */
+    if (fault == json_tokener_continue) { /* a number may continue, so the tokener needs the end */
         value = json_tokener_parse_ex(tokener, "", 1);
         fault = json_tokener_get_error(tokener);
     }
@@ -219,9 +219,9 @@ static const struct row {
      "'dependentRequired','dependentSchemas','dependencies'"},
     {"{'dependentRequired':{},'dependentSchemas':{},'dependencies':{}}", "}", "", ""},
     {"{'unevaluatedProperties':false}", "}", "", "'unevaluatedProperties'"},
-    /* how many properties */
+    /* the number of properties */
     {"{'minProperties':1}", ",'minProperties':1}", "'minProperties'", ""},
-    {"{'minProperties':2}", "}", "", "'minProperties'"}, /* a key may occur twice */
+    {"{'minProperties':2}", "}", "", "'minProperties'"}, /* the text may have a key twice */
     {"{'minProperties':1,'required':['a']}", ",'required':['a']}", "'minProperties','required'", ""},
     {"{'minProperties':2,'required':['a']}", ",'minProperties':2,'required':['a']}", "'minProperties','required'", ""},
     {"{'minProperties':1,'properties':{'a':{}}}", ",'properties':{'a':{}}}", "'properties'", "'minProperties'"},
@@ -240,7 +240,8 @@ static const struct row {
     {"{'maxProperties':2}", ",'maxProperties':2}", "'maxProperties'", ""},
     {"{'maxProperties':2,'properties':{'a':{}}}", ",'properties':{'a':{}}}", "'properties'", "'maxProperties'"},
     {"{'maxProperties':2,'anyOf':[true]}", ",'anyOf':[true]}", "'anyOf'", "'maxProperties'"},
-    /* no object can have as many: the grammar contains that, and allows values that are not objects */
+    /* no object can have all required properties: the grammar contains this contradiction, and allows values that are
+     * not objects */
     {"{'required':['a','b'],'maxProperties':1,'properties':{'a':{},'b':{}},'additionalProperties':false}",
      ",'required':['a','b'],'maxProperties':1,'properties':{'a':{},'b':{}},'additionalProperties':false}",
      "'additionalProperties','maxProperties','properties','required'", ""},
@@ -326,7 +327,7 @@ static const struct row {
      ",'$ref':'#/$defs/1','items':{'items':{'$ref':'#/$defs/2'}},'$defs':{'1':{'items':{'$ref':'#/$defs/2'}},'2':"
      "{'type':'null'}}}",
      "'$ref','items','type'", ""},
-    /* the way back consumes a value */
+    /* the reference back is inside a value, so the recursion ends */
     {"{'items':{'properties':{'x':{'not':{'$ref':'#/items'}}}},'$dynamicAnchor':'a','contains':{'$dynamicRef':'#a'}}",
      ",'items':{'properties':{'x':{}}}}", "'items','properties'", "'items.properties.x.not','contains'"},
     /* paths */
@@ -353,7 +354,7 @@ static void expect_row(const struct row *row) {
     fm_schema_free(&out);
 }
 
-/* Strict: keywords that would only be checked are refused, the first such keyword first; the rest is the same. */
+/* With strict, the first keyword that would only be checked is refused. Everything else is the same. */
 static void expect_strict_row(const struct row *row) {
     struct fm_schema out;
     struct fm_error error;
@@ -403,7 +404,7 @@ static void test_table(void **state) {
         assert_true(keyword->write || !keyword->in_place);
         last = keyword;
     }
-    assert_true(count <= 128); /* bits in work->enforced */
+    assert_true(count <= 128); /* work->enforced has 128 bits */
     assert_null(fm_schema_keyword_find(&fm_schema_table, "x-guidance"));
 }
 
@@ -411,7 +412,7 @@ static void test_table(void **state) {
 
 static const struct {
     const char *schema;
-    const char *path; /* after "format.schema" */
+    const char *path; /* the path of the fault, after "format.schema" */
 } refusals[] = {
     {"null", ""},
     {"[]", ""},
@@ -549,8 +550,8 @@ static const struct {
     {"{'$ref':'#/$defs/t','$defs':{'t':{'type':'object','properties':{'v':{'type':'string'},'l':{'$ref':'#/$defs/t'}},"
      "'required':['v','l']}}}",
      ".$defs.t"},
-    {"{'items':{'$ref':'#/$defs/t'},'$defs':{'t':{" ENDLESS_T "}}}", ".$defs.t"}, /* also if no value has to use it */
-    {"{'$defs':{'t':{" ENDLESS_T "}}}", NULL},                                    /* but it is not used */
+    {"{'items':{'$ref':'#/$defs/t'},'$defs':{'t':{" ENDLESS_T "}}}", ".$defs.t"}, /* even if no value has to use it */
+    {"{'$defs':{'t':{" ENDLESS_T "}}}", NULL},                                    /* nothing uses it */
     {"{'properties':{'a':{'$ref':'#'}},'required':['a']}", NULL},                 /* 1 fits: it is no object */
     {"{'type':'object','allOf':[{'properties':{'a':{'$ref':'#/$defs/"
      "t'}},'required':['a']}],'$defs':{'t':{'$ref':'#'}}}",
@@ -572,14 +573,14 @@ static const struct {
     {"{'items':{'$ref':'#/$defs/t'},'$defs':{'t':{'type':'string','allOf':[{'type':'null'}]}}}", NULL},
     {"{'items':{'$ref':'#/$defs/t'},'$defs':{'t':{'type':'object','additionalProperties':false,'required':['a']}}}",
      NULL},
-    /* two need each other, and one of them needs a third that ends */
+    /* two definitions need each other; in the second row, one of them can also end with null */
     {"{'$ref':'#/$defs/a','$defs':{'a':{'type':'array','items':{'$ref':'#/$defs/b'},'minItems':1},'b':{'type':'array',"
      "'items':{'$ref':'#/$defs/a'},'minItems':1}}}",
      ".$defs.a"},
     {"{'$ref':'#/$defs/a','$defs':{'a':{'type':'array','items':{'$ref':'#/$defs/b'},'minItems':1},'b':{'type':'array',"
      "'items':{'anyOf':[{'$ref':'#/$defs/a'},{'type':'null'}]},'minItems':1}}}",
      NULL},
-    /* also through keywords that only a validator follows */
+    /* $refs that return to themselves through keywords that only a validator follows */
     {"{'const':1,'not':{'$ref':'#'}}", ".not.$ref"},
     {"{'if':{'$ref':'#'},'then':true}", ".if.$ref"},
     {"{'if':true,'then':{'allOf':[{'$ref':'#'}]}}", ".then.allOf[0].$ref"},
@@ -591,7 +592,7 @@ static const struct {
     {"{'$dynamicAnchor':'a','anyOf':[{'$dynamicRef':'#a'}]}", ".anyOf[0].$dynamicRef"},
     {"{'$dynamicAnchor':'a','allOf':[{'$id':'x','$dynamicAnchor':'b','$dynamicRef':'#a'}]}", ".allOf[0].$dynamicRef"},
     {"{'$dynamicRef':'#/a','a':7}", ".a"},
-    /* and those that llguidance can't merge */
+    /* recursive $refs that llguidance can't merge */
     {"{'$ref':'#/$defs/a','$defs':{'a':{'properties':{'n':{'$ref':'#/$defs/a','type':'object'}}}}}",
      ".$defs.a.properties.n.$ref"},
     {"{'$ref':'#/$defs/a','$defs':{'a':{'items':{'anyOf':[{'$ref':'#/$defs/a'}],'maxItems':3}}}}",
@@ -744,7 +745,7 @@ static void test_many_checked(void **state) {
     free(names);
 }
 
-/* oneOf is compared in pairs, as long as there is fuel. */
+/* The schemas of oneOf are compared in pairs, while the budget for comparisons lasts. */
 static void test_large_one_of(void **state) {
     (void)state;
     static const struct {
@@ -765,21 +766,21 @@ static void test_large_one_of(void **state) {
     char *text = repeat("{\"oneOf\":[{\"type\":\"null\"}",
                         ",{\"type\":\"object\",\"required\":[\"k\"],\"properties\":{\"k\":{\"const\":#}}}", 990, "]}");
     assert_int_equal(prepare(text, false, &out, &error), FM_OK);
-    assert_false(out.exact); /* half a million pairs of objects are too many */
+    assert_false(out.exact); /* half a million pairs of objects exceed the budget */
     fm_schema_free(&out);
     free(text);
     char *body = repeat("", "x", 900, "");
     char *each = repeat(",{\"const\":\"", body, 1, "#\"}");
     text = repeat("{\"oneOf\":[{\"type\":\"null\"}", each, 500, "]}");
     assert_int_equal(prepare(text, false, &out, &error), FM_OK);
-    assert_false(out.exact); /* the same number of pairs is accepted above, but these are 900 bytes long */
+    assert_false(out.exact); /* this number of pairs is accepted above, but these values are 900 bytes long */
     fm_schema_free(&out);
     free(text);
     free(each);
     free(body);
     char *one = repeat("{\"$defs\":{\"a\":{\"enum\":[\"\"", ",#", 499, "]},\"b\":{\"enum\":[null");
     char *other = repeat(one, ",7000#", 499, "]}},\"anyOf\":[true");
-    for (size_t count = 3; count < 6; count += 2) { /* 250,000 comparisons each */
+    for (size_t count = 3; count < 6; count += 2) { /* each oneOf takes 250,000 comparisons */
         text =
             repeat(other, ",{\"oneOf\":[{\"$ref\":\"\\u0023/$defs/a\"},{\"$ref\":\"\\u0023/$defs/b\"}]}", count, "]}");
         assert_int_equal(prepare(text, false, &out, &error), FM_OK);

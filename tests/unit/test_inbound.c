@@ -1,6 +1,6 @@
 /*
- * Bytes to messages: a transcript of the callbacks, with any split. "msg(METHOD ID)", "fault(CODE ID DETAIL)", and at
- * the end "broken(FAULT)", or whether an end of the input would be orderly: "." or "~".
+ * Bytes to messages: a transcript of the callbacks, with any split. It has "msg(METHOD ID)", "fault(CODE ID DETAIL)",
+ * and at the end "broken(FAULT)", "." if the input may end there, or "~" if not.
  */
 #include "protocol/inbound.h"
 #include "wire.h"
@@ -31,7 +31,8 @@ static void on_message(void *context, const struct fm_rpc_message *message, stru
     note(receiver->log, "msg(%s%s %.*s) ", names[message->kind], message->method ? message->method : "",
          shown(&message->id), message->id.len ? message->id.text : "null");
     json_object_put(receiver->kept);
-    receiver->kept = json_object_get(root); /* must stay valid after the call, the body's bytes and the parser */
+    /* the message must stay valid after the call, even if the body's bytes and the parser are gone */
+    receiver->kept = json_object_get(root);
 }
 
 static void on_fault(void *context, const struct fm_rpc_id *id, enum fm_rpc_error code, const char *detail) {
@@ -52,7 +53,7 @@ static void feed_receiver(void *context, const char *piece, size_t len) {
     struct fm_inbound_handler handler = {.context = receiver, .message = on_message, .fault = on_fault};
     size_t before = receiver->log->len;
     const char *fault = fm_inbound_feed(&receiver->inbound, piece, len, &handler);
-    if (receiver->broken) { /* after a break it stays broken, and calls back no more */
+    if (receiver->broken) { /* a broken input stays broken, without further callbacks */
         assert_non_null(fault);
         assert_int_equal(receiver->log->len, before);
     } else if (fault) {
@@ -252,7 +253,7 @@ static void values(void **state) {
     }
 }
 
-/* After a prompt of megabytes, no memory is kept: neither the frame's buffer nor json-c's. */
+/* After a prompt of megabytes, neither the frame's buffer nor json-c keeps memory. */
 static void a_large_message_is_given_back(void **state) {
     (void)state;
     static struct transcript log;

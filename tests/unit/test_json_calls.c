@@ -1,6 +1,6 @@
 /*
- * Calls that are plain JSON: what is a call and what is text, for the parser and for the grammar, which must agree on
- * every text. The vocabulary is bytes.
+ * Calls that are plain JSON: what the parser and the grammar take as a call or as text. They must agree on every text.
+ * The vocabulary is bytes.
  */
 #include "byte_grammar.h"
 
@@ -27,7 +27,7 @@ static void *start(struct transcript *log) {
 
 static const struct subject subject = {start, feed, end};
 
-/* With any split; the grammar accepts the answer, and it may end there. */
+/* Checks the pieces of `answer` with any split. The grammar must accept the answer, which may end there. */
 static void expect(const char *answer, const char *expected) {
     struct fm_grammar *grammar = new_grammar(&job, &fm_tool_form_own, NULL);
     for (const char *c = answer; *c; c++) {
@@ -196,7 +196,7 @@ static const char *one_of(uint32_t *seed, const char *const *list, size_t count)
 
 static void add_value(uint32_t *seed, int depth, struct fm_buf *text);
 
-/* An object with members of all kinds, but no `name` is that of a tool that may be called. */
+/* Adds an object with members of all kinds. No `name` in it names a tool that may be called. */
 static void add_object(uint32_t *seed, int depth, struct fm_buf *text) {
     static const char *const keys[] = {"name", "name", "type", "function", "arguments", "parameters", "id", "\\u0061", ""};
     static const char *const names[] = {"Anna", "no", "F", "f3", "ff", "a.b.c", "a", "", "\\u0066", "f\\u0032", "f ", "f\\\""};
@@ -239,7 +239,7 @@ static void add_value(uint32_t *seed, int depth, struct fm_buf *text) {
     }
 }
 
-/* An answer with JSON, in a fence, in a text, or inside a line; there it may name a tool. */
+/* Adds an answer with JSON, in a fence, in a text, or inside a line. Inside a line, the JSON may name a tool. */
 static void add_answer(uint32_t *seed, struct fm_buf *text) {
     static const char *const begins[] = {"",           "```json\n", "```\r\n", "So:\n\n", "[",   "x = ",
                                          "<tool_cal", "- ",        "\n",      "> ",       "\t", "```python\nprint("};

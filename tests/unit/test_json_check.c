@@ -14,7 +14,7 @@ static const char *check(const char *text, size_t len, size_t *offset) {
     return fault;
 }
 
-/* json-c reads the whole text, to the same depth. */
+/* Returns whether json-c can read the whole text, with the same maximum depth. */
 static bool json_c_parses(const char *text, size_t len) {
     struct json_tokener *tokener = json_tokener_new_ex(FM_JSON_DEPTH_MAX + 1);
     struct json_object *root = json_tokener_parse_ex(tokener, text, (int)len);
@@ -76,7 +76,7 @@ static const struct text accepted[] = {
     {BYTES("1.7976931348623157e308")},
     {BYTES("5e-324")},
     {BYTES("1e-400")},
-    {BYTES("1.7976931348623158e308")}, /* is rounded down to the largest double */
+    {BYTES("1.7976931348623158e308")}, /* this is rounded down to the largest double */
     {BYTES("-0.17976931348623158E+309")},
     {BYTES("17976931348623158e292")},
     {BYTES("0e99999999999999999999")},
@@ -517,7 +517,7 @@ static void values_are_counted(void **state) {
     static const struct {
         const char *text;
         size_t values;
-        size_t offset; /* that of the last value */
+        size_t offset; /* the offset of the last value */
     } rows[] = {
         {"7", 1, 0},
         {" null ", 1, 1},
@@ -549,7 +549,7 @@ static void most_values(void **state) {
     accept("the most values", text, 2 * FM_JSON_VALUES_MAX);
     text[2 * FM_JSON_VALUES_MAX - 1] = ',';
     assert_ptr_equal(check(text, sizeof text, &offset), fm_json_too_many);
-    assert_int_equal(offset, 2 * FM_JSON_VALUES_MAX); /* nothing after it was read */
+    assert_int_equal(offset, 2 * FM_JSON_VALUES_MAX); /* the check read nothing after this byte */
 }
 
 /* No proper prefix of an object, array or string is a value. */

@@ -1,6 +1,6 @@
 /*
- * The kit as a whole: the test's own engine program in a child process, which the tests talk to in frames. The linker
- * wraps the allocations and a few system calls, so that each can fail there.
+ * The kit as a whole: an engine program of this test runs in a child process, and the tests send it frames. The linker
+ * wraps the allocations and a few system calls, so that each can fail in the child.
  */
 #include "base/clock.h"
 #include "base/platform.h"
@@ -36,15 +36,15 @@ const char *__tsan_default_options(void) {
 /* ---- calls that fail, in the child alone ---- */
 
 struct faults {
-    bool memory;      /* allocations fail: */
-    bool for_good;    /* all, not only one, */
-    int allocations;  /* after this many */
+    bool memory;      /* allocations fail */
+    bool for_good;    /* all later allocations fail, not only one */
+    int allocations;  /* this many allocations succeed first */
     const char *call; /* a system call that fails once */
     int skip;
 };
 
-static struct faults planned; /* for the next start of the child */
-static struct faults faults;  /* in force */
+static struct faults planned; /* the faults for the next start of the child */
+static struct faults faults;  /* the faults of this process */
 
 static bool refuse(void) {
     if (!faults.memory) {
@@ -113,7 +113,7 @@ int __wrap_pthread_condattr_init(pthread_condattr_t *attr) {
     return fails("pthread_condattr_init") ? ENOMEM : __real_pthread_condattr_init(attr);
 }
 
-static atomic_int writes; /* by the child, to any descriptor; more than one thread writes */
+static atomic_int writes; /* the child's writes to any descriptor; atomic, because several threads write */
 
 ssize_t __real_write(int fd, const void *data, size_t len);
 ssize_t __wrap_write(int fd, const void *data, size_t len);
@@ -160,7 +160,7 @@ static void append_many(struct fm_buf *buf, size_t len) {
     }
 }
 
-/* Calls g, then h, each with its arguments byte by byte; `before` is a text before them. */
+/* Calls g, then h, each with its arguments byte by byte. `before` is a text before the calls. */
 static enum fm_reason call_tools(struct fm_kit_job *job, const char *before) {
     static const char *const calls[][2] = {{"g", "{\"a\":\"\xC3\xA9\"}"}, {"h", "\xC3"}};
     enum fm_reason reason =
@@ -226,7 +226,9 @@ static enum fm_reason think(struct fm_kit_job *job, bool cut) {
     return fm_kit_job_reasoning(job, "x", 1) == FM_REASON_ERROR ? reason : FM_REASON_ERROR;
 }
 
-/* A thought, its state, a text in two pieces and a refusal, without counts; wrong calls between them are refused. */
+/*
+ * Sends a thought, its state, a text in two pieces and a refusal, without counts. Wrong calls between them are refused.
+ */
 static enum fm_reason say_pieces(struct fm_kit_job *job) {
     const struct fm_kit_usage usage = {.input = 7, .cached = FM_UNCOUNTED, .output = 3, .reasoning = FM_UNCOUNTED};
     enum fm_reason reason = fm_kit_job_accept(job, FM_UNCOUNTED);
@@ -258,7 +260,8 @@ static enum fm_reason say_in_any_order(struct fm_kit_job *job) {
 }
 
 /*
- * Thinks, calls, holds back a part of a stop string and of a character, and restarts: twice, and then runs to the end.
+ * Thinks, calls, holds back a part of a stop string and of a character, and restarts. After two restarts it runs to the
+ * end.
  */
 static enum fm_reason say_anew(struct fm_kit_job *job) {
     const struct fm_error why = {.code = FM_OVERLOADED, .detail = "gone"};
@@ -368,7 +371,7 @@ static void *wake(void *kit) {
     return NULL;
 }
 
-/* Runs one job at a time, which ends when it is aborted, or at a wake. */
+/* Runs one job at a time. The job ends when it is aborted, or at a wake. */
 static void serve_within(void *state, struct fm_kit *kit) {
     struct fm_kit_job *held = NULL;
     (void)state;
@@ -495,8 +498,8 @@ static const char *hear(void) {
 }
 
 /*
- * The same, but skips signs of tokens whose text is held back. Except for the first token, these come after 100 ms
- * without an event, so by chance.
+ * Returns the next body, but skips progress reports about tokens whose text is held back. Except for the first token,
+ * these reports come after 100 ms without an event, so by chance.
  */
 static const char *hear_past_signs(void) {
     const char *body = hear();
@@ -507,7 +510,7 @@ static const char *hear_past_signs(void) {
     return body;
 }
 
-/* The next body contains all of these words. */
+/* Checks that the next body contains all of these words. */
 #define expect(...) expect_words((const char *const[]){__VA_ARGS__, NULL})
 
 static void expect_words(const char *const *words) {
@@ -553,7 +556,7 @@ static void start_loaded(void) {
     expect("\"id\":2,\"result\":{\"ok\":true,\"context_length\":100,\"slots\":2}");
 }
 
-/* ---- engines that count nothing, or wait elsewhere ---- */
+/* ---- engines that count no tokens, or that wait outside of the kit ---- */
 
 static void pieces(void **state) {
     (void)state;
@@ -653,7 +656,7 @@ static void availability(void **state) {
     assert_int_equal(hang_up(), 0);
 }
 
-/* Each refusal names the member, and says that another engine may do the job. */
+/* Each refusal names the member that the engine does not support, and says that another engine may do the job. */
 static void what_an_engine_lacks(void **state) {
     static const struct {
         unsigned lack; /* 0: the extras */
@@ -704,7 +707,7 @@ static void calls_and_their_answers(void **state) {
     (void)state;
     static const struct {
         const char *sent;
-        const char *expected; /* NULL: nothing; the next row's answer shows that */
+        const char *expected; /* NULL: there is no answer; the next row's answer shows this */
     } rows[] = {
         {CALL(1, "engine.load", "{\"model\":null}"), "engine.load came before engine.initialize"},
         {JOB(1, "x", ""), "job.start came before a model was loaded"},
@@ -798,7 +801,7 @@ static void reasons(void **state) {
     say(JOB(7, "abc", ",\"max_tokens\":0"));
     expect("job.accepted");
     expect("job.finished", "\"reason\":\"length\"");
-    say(JOB(8, "a", "")); /* the kit continues after all of that */
+    say(JOB(8, "a", "")); /* the kit continues after all these jobs */
     expect("job.accepted");
     assert_int_equal(hang_up(), 0);
 }
@@ -967,7 +970,7 @@ static void reasoning(void **state) {
 }
 
 /*
- * Text that an engine holds back is not a token: it goes out with the next token, or at the end, and stop strings apply
+ * Text that an engine holds back is not a token. It is sent with the next token, or at the end, and stop strings apply
  * to it.
  */
 static void held_text(void **state) {
@@ -1098,7 +1101,7 @@ static void aborts(void **state) {
     say(JOB(1, "wait", ""));
     expect("job.accepted");
     expect("job.progress");
-    say(JOB(2, "x", "")); /* aborted while it waits for the first job: the engine never sees it */
+    say(JOB(2, "x", "")); /* this job is aborted while it waits for the first one: the engine never sees it */
     say(NOTE("job.abort", "{\"job\":2}"));
     say(NOTE("job.abort", "{\"job\":1}"));
     expect("job.finished", "\"job\":1", "\"reason\":\"aborted\"");
@@ -1151,7 +1154,7 @@ static void ends(void **state) {
                 say(jobs[busy]);
                 expect("job.accepted");
             }
-            bool shutdown = strcmp(rows[i].name, "shutdown") == 0; /* this needs no end of the input */
+            bool shutdown = strcmp(rows[i].name, "shutdown") == 0; /* after a shutdown, the input need not end */
             say_raw(rows[i].last, rows[i].len);
             int64_t before = fm_now_ms();
             if (!shutdown) {
@@ -1174,7 +1177,7 @@ static void ends(void **state) {
 static void ends_with_its_front(void **state) {
     (void)state;
     start_loaded();
-    int null_fd = engine.from; /* its events are not read any more */
+    int null_fd = engine.from; /* nobody reads the engine's events any more */
     close(null_fd);
     int fds[2];
     assert_int_equal(fm_pipe(&fds[0], &fds[1]), 0);
@@ -1234,7 +1237,8 @@ static void a_start_that_fails(void **state) {
 
 static void an_interrupted_watch_goes_on(void **state) {
     (void)state;
-    for (int skip = 0; skip < 3; skip++) { /* the poll of the parent's watch, of the end's and of the reader's */
+    /* the polls of the watch on the parent, of the watch for the end, and of the reader */
+    for (int skip = 0; skip < 3; skip++) {
         planned = (struct faults){.call = "poll", .skip = skip};
         start_loaded();
         planned = (struct faults){.call = NULL};
@@ -1242,7 +1246,9 @@ static void an_interrupted_watch_goes_on(void **state) {
     }
 }
 
-/* Runs a whole session in which the Nth allocation fails: it ends normally, or with the status for this reason. */
+/*
+ * Runs a whole session in which the Nth allocation fails. It must end normally, or with the status for missing memory.
+ */
 static bool session(int allocations, bool all_after) {
     planned = (struct faults){.memory = true, .for_good = all_after, .allocations = allocations};
     ops.features |= FM_FEATURE_TOOLS;

@@ -22,7 +22,7 @@
 
 static const struct row {
     const char *params;
-    const char *param; /* the error's; NULL: accepted; "": refused without one */
+    const char *param; /* the error's `param`; NULL: accepted; "": refused without `param` */
 } rows[] = {
     {"{\"job\":1," MESSAGES "}", NULL},
     {"{\"job\":1," MESSAGES ",\"max_tokens\":null,\"temperature\":null,\"top_p\":null,\"seed\":null,\"stop\":null}",
@@ -355,7 +355,7 @@ static void formats_arrive(void **state) {
     static const struct {
         const char *format;
         enum fm_format_kind kind;
-        const char *schema; /* as JSON; all other members are correct */
+        const char *schema; /* the schema as JSON; all other members are correct */
         bool strict;
         const char *syntax;
         const char *definition;

@@ -1,4 +1,4 @@
-/* Log probabilities go out with the text of their tokens: with stop strings, parts of characters, and any rhythm. */
+/* Log probabilities are sent with the text of their tokens: with stop strings, parts of characters, and any rhythm. */
 #include "engine/kit/logprobs.h"
 
 #include <setjmp.h>
@@ -43,7 +43,7 @@ static const struct row {
     {"and begins in a token with text", {0}, {"a", "b\xF0\x9F"}, "a|b|"},
 };
 
-/* The sum of all cuts of a row. */
+/* The entries and text of all cuts of a row, joined. */
 struct outcome {
     char entries[TEXT_MAX];
     size_t entries_len;
@@ -51,7 +51,7 @@ struct outcome {
     size_t text_len;
 };
 
-/* The entries of a cut have the bytes of its text, unless these are not UTF-8. */
+/* Checks that the entries of a cut have the bytes of its text, unless these bytes are not UTF-8. */
 static void take_cut(struct outcome *outcome, struct fm_logprob_queue *queue, const struct fm_logprob_cut *cut,
                      struct fm_buf *out) {
     char joined[TEXT_MAX];
@@ -96,7 +96,7 @@ static struct fm_token_logprobs token_of(const char *text) {
     return (struct fm_token_logprobs){.token = {.bytes = text, .len = strlen(text), .logprob = -1}};
 }
 
-/* `rhythm`: after how many tokens text goes out. `late`: bytes come with the token after theirs. */
+/* `rhythm`: text is sent after this many tokens. `late`: a token's bytes come with the next token. */
 static void run(const struct row *row, size_t rhythm, bool late, struct outcome *outcome) {
     struct fm_stop stops[FM_STOPS_MAX] = {{row->stops[0], row->stops[0] ? strlen(row->stops[0]) : 0}};
     struct fm_logprob_queue queue;
@@ -144,7 +144,7 @@ static void entries_have_the_bytes_of_the_text(void **state) {
     }
 }
 
-/* Text goes out in whole tokens, although a part of one could go out earlier. */
+/* Text is sent in whole tokens, although a part of a token could be sent earlier. */
 static void a_token_is_not_split(void **state) {
     (void)state;
     static const struct row row = {"", {"STOP"}, {"abST", "x"}, "abST|x|"};
@@ -206,7 +206,7 @@ static void the_members(void **state) {
     }
 }
 
-/* Entries that were held for long go out in several messages, each with no more values than a front accepts. */
+/* Entries that were held for long are sent in several messages, each with no more values than a front accepts. */
 static void a_cut_is_bounded(void **state) {
     (void)state;
     enum { COUNT = 500 };

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CONTEXT 80 /* tokens; a message has as many tokens as its content has bytes; so the reserve is 10 */
+#define CONTEXT 80 /* tokens; the reserve is 10; a message has one token for each byte of its content */
 
 /*
  * A conversation with one letter per message: s(ystem), u(ser), a(ssistant), c(alls), o(utput). Calls have the ids "1",
@@ -79,9 +79,9 @@ static void cuts(void **state) {
         {"uco1au", "4,"},
         {"uco1auco2a", "4,"},
         {"uco1u", "3,"},
-        {"ucuo1u", "4,"},     /* the output came after the next turn had begun: both turns stay or both go */
+        {"ucuo1u", "4,"},     /* the output came after the next turn had begun: both turns stay, or both are dropped */
         {"ucuo1", ""},        /* the last turn needs the call of the first turn */
-        {"uaucuo1", "2,"},    /* but not what is before that */
+        {"uaucuo1", "2,"},    /* the turn before the call may be dropped */
         {"uccuo2uo1u", "7,"}, /* two calls, over several turns */
         {"ucuo1uo1u", "6,"},  /* answered twice */
         {"ucuau", "2,4,"},    /* a call without an output keeps nothing */
@@ -108,7 +108,7 @@ static void cuts(void **state) {
 
 struct prompt {
     const struct fm_kit_job *job;
-    size_t tokens; /* of the last prompt that fitted */
+    size_t tokens; /* the tokens of the last prompt that fitted */
     size_t calls;
     size_t work;          /* tokens in all calls */
     enum fm_code trouble; /* the result for a shortened prompt; FM_OK: no error */
@@ -142,14 +142,14 @@ static void as_few_as_it_takes(void **state) {
         size_t tokens;
     } rows[] = {
         {"uauau", 14, 0, 0, 70},                             /* it fits, and so does the reserve */
-        {"uauau", 15, 0, 2, 45},                             /* 75: no room for the reserve */
-        {"uauau", 15, 5, 0, 75},                             /* the request asks for no more than this */
-        {"uauau", 15, 6, 2, 45},   {"suauau", 14, 0, 2, 56}, /* never a system message */
+        {"uauau", 15, 0, 2, 45},                             /* the prompt has 75: no room for the reserve */
+        {"uauau", 15, 5, 0, 75},                             /* the request asks for 5 tokens, which fit */
+        {"uauau", 15, 6, 2, 45},   {"suauau", 14, 0, 2, 56}, /* a system message is never dropped */
         {"suauau", 20, 0, 4, 40},  {"suauau", 23, 0, 4, 46}, {"uauau", 79, 0, 4, 79}, /* all that may go is gone: one
                                                                                          token is better than none */
         {"uauau", 80, 0, -1, 0},   {"su", 38, 0, 0, 76},                              /* nothing may be dropped */
         {"su", 40, 0, -1, 0},      {"sua", 27, 0, -1, 0},    {"uco1au", 20, 0, 4, 20}, {"ucuo1", 30, 0, -1, 0},
-        {"usuausu", 20, 0, 4, 60}, /* system messages of old turns too */
+        {"usuausu", 20, 0, 4, 60}, /* system messages of old turns stay too */
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct json_object *params = conversation(rows[i].letters, rows[i].content_len);
@@ -212,7 +212,7 @@ static char *turns(size_t count) {
     return letters;
 }
 
-/* The work is that of a few prompts that fit, and of the first prompt, however long the conversation is. */
+/* However long the conversation is, the work is only that of the first prompt and of a few prompts that fit. */
 static void long_conversations(void **state) {
     (void)state;
     for (size_t count = 100; count <= 10000; count *= 10) {

@@ -1,6 +1,6 @@
 /*
- * Bytes to lines: a transcript of the lines, with any split. "line(TEXT)", or its length if it is long, "too-long", and
- * at the end ".".
+ * Bytes to lines: a transcript of the lines, with any split. It has "line(TEXT)" (for a long line its length),
+ * "too-long", and "." at the end.
  */
 #include "protocol/line.h"
 #include "wire.h"
@@ -26,7 +26,7 @@ static void note_line(struct transcript *log, const char *line, size_t len) {
     free(exact);
 }
 
-/* Takes all that can be taken. */
+/* Takes all lines that are ready. */
 static void take_lines(struct reader *reader) {
     const char *line;
     size_t len;
@@ -188,7 +188,8 @@ static void room(void **state) {
     assert_int_equal(fed, FM_LINE_MAX / FM_LINE_FEED + 1);
     const char *line;
     size_t len;
-    assert_int_equal(fm_lines_next(&reader->lines, &line, &len), FM_LINE_READY); /* one taken: room for one */
+    /* when one line is taken, there is room for another */
+    assert_int_equal(fm_lines_next(&reader->lines, &line, &len), FM_LINE_READY);
     assert_int_equal(len, FM_LINE_FEED - 1);
     assert_true(fm_lines_has_room(&reader->lines));
     assert_true(fm_lines_feed(&reader->lines, block, sizeof block));
@@ -200,7 +201,7 @@ static void room(void **state) {
     assert_string_equal(log.text, ".");
 }
 
-/* After a prompt of megabytes, no buffer of that size is kept, nor after a line that is skipped. */
+/* A buffer of megabytes is kept neither after a prompt of this size nor after a line that is skipped. */
 static void memory_is_given_back(void **state) {
     (void)state;
     static struct transcript log;

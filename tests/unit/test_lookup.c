@@ -1,4 +1,4 @@
-/* Drafts from earlier text, and whether they are worth their cost. */
+/* Drafts of the next tokens, copied from earlier text, and whether they are worth their cost. */
 #include "engine/llama/speculation.h"
 #include "wire.h"
 
@@ -29,7 +29,7 @@ static void assert_draft(const char *prompt, const char *answer, size_t most, co
     size_t from = spell(prompt, tokens);
     size_t count = from + spell(answer, tokens + from);
     begin(&lookup);
-    for (size_t i = from; i <= count; i++) { /* as an answer gets longer */
+    for (size_t i = from; i <= count; i++) { /* calls it as often as for an answer that gets longer */
         fm_lookup_read(&lookup, tokens, i, from);
     }
     size_t drafted = fm_lookup_draft(&lookup, tokens, drafts, most);
@@ -43,7 +43,7 @@ static void assert_draft(const char *prompt, const char *answer, size_t most, co
 
 static void what_followed_before_is_drafted(void **state) {
     (void)state;
-    assert_draft("the cat sat on the mat.", "the", 5, " mat."); /* after the last occurrence */
+    assert_draft("the cat sat on the mat.", "the", 5, " mat."); /* drafts what came after the last occurrence */
     assert_draft("one two three four.", "two", 6, " three");
     assert_draft("one two three four.", "two", 0, "");
     assert_draft("one two three four.", "tw", 6, ""); /* too short to search for */
@@ -57,7 +57,7 @@ static void an_answer_goes_on_after_a_difference(void **state) {
     (void)state;
     static const char prompt[] = "for (NAME of list) { push(NAME); count(NAME); show(NAME); } return;";
     assert_draft(prompt, "for (x o", 10, "f list) { ");
-    assert_draft(prompt, "for (row of list) { ", 10, "push(row);"); /* with the new name, from then on */
+    assert_draft(prompt, "for (row of list) { ", 10, "push(row);"); /* once the answer has a new name, drafts use it */
     assert_draft(prompt, "for (row of list) { push(row); c", 20, "ount(row); show(row)");
 }
 
@@ -109,7 +109,7 @@ static void long_texts_with_few_tokens(void **state) {
     }
 }
 
-/* ---- what pays ---- */
+/* ---- when drafts save time ---- */
 
 /* A machine on which one token takes `single`, and each further token of a batch takes `more`. */
 struct machine {
@@ -162,14 +162,15 @@ static void drafts_pay_or_are_left_out(void **state) {
     assert_true(speed(&waiting, 12, &drafted) > 3);
     assert_true(speed(&serial, 0, &drafted) >= 1);
     assert_int_equal(drafted, 0);
-    for (size_t wrong = 1; wrong < 40; wrong++) { /* however misleading the prompt is */
+    for (size_t wrong = 1; wrong < 40; wrong++) { /* the speed holds however misleading the prompt is */
         assert_true(speed(&busy, wrong, &drafted) > 0.97);
         assert_true(speed(&waiting, wrong, &drafted) > 0.97);
     }
 }
 
 /*
- * A draft model that costs the part `cost` of the model, reports `sure` for each token, and is wrong at each `wrong`th.
+ * A draft model that takes `cost` of the model's time, reports the probability `sure` for each token, and is wrong at
+ * each `wrong`th token.
  */
 struct guesser {
     double cost;
@@ -222,7 +223,8 @@ static void guesses_pay_or_are_left_out(void **state) {
     assert_true(guessed_speed(&waiting, &(struct guesser){0.1, 0.9, 5}, &guessed) > 1.8);
     assert_true(guessed_speed(&waiting, &(struct guesser){1, 0.99, 1000}, &guessed) > 0.98); /* not smaller */
     assert_true(guessed < 20);
-    for (size_t i = 0; i < sizeof sure / sizeof sure[0]; i++) { /* whatever probability it reports */
+    /* the speed holds whatever probability the draft model reports */
+    for (size_t i = 0; i < sizeof sure / sizeof sure[0]; i++) {
         for (size_t wrong = 1; wrong < 12; wrong++) {
             assert_true(guessed_speed(&waiting, &(struct guesser){0.1, sure[i], wrong}, &guessed) > 0.96);
             assert_true(guessed_speed(&busy, &(struct guesser){0.1, sure[i], wrong}, &guessed) > 0.96);

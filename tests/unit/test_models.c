@@ -58,7 +58,7 @@ static int remove_folder(void **state) {
     return rmdir(root);
 }
 
-/* The ids in their order, with "*" after the default one. */
+/* Checks the list of ids in its order, with "*" after the default id. */
 static void expect_list(const char *expected) {
     struct fm_model_list list;
     struct fm_error error;
@@ -101,7 +101,8 @@ static void nothing_there(void **state) {
     expect_list("");
     expect_refused(NULL, FM_UNAVAILABLE, root, "no model file (*.gguf)");
     expect_refused(NULL, FM_UNAVAILABLE, "put one there, or", "the option model (--model)");
-    expect_refused("x", FM_UNAVAILABLE, root, "no model file (*.gguf)"); /* with any name: a fallback may answer */
+    /* this is the error for any name, so that a fallback may answer */
+    expect_refused("x", FM_UNAVAILABLE, root, "no model file (*.gguf)");
     snprintf(options.models_dir, sizeof options.models_dir, "%s", at("absent"));
     expect_list("");
     expect_refused(NULL, FM_UNAVAILABLE, at("absent"), "put one there (the folder does not exist)");
@@ -223,7 +224,7 @@ static void named_by_id(void **state) {
     expect_found(NULL, "b", at("b.gguf"), true);
     expect_found("a", "a", at("a.gguf"), false);
     options.model = "gone";
-    expect_list("a b c "); /* the other models do not replace it */
+    expect_list("a b c "); /* the other models do not replace the missing default */
     expect_refused(NULL, FM_UNAVAILABLE, "gone", "there is no model");
     expect_refused(NULL, FM_UNAVAILABLE, root, "there is no model");
     expect_refused(NULL, FM_UNAVAILABLE, "; there is a, b and c; ", "the option model (--model)");
@@ -309,7 +310,7 @@ static void things_that_are_no_files(void **state) {
         snprintf(path, sizeof path, "%s", at(file));
         options.model = NULL;
         expect_refused(names[i], FM_UNAVAILABLE, root, "no model file (*.gguf)");
-        options.model = path; /* --model names it, so the error says what is wrong with it */
+        options.model = path; /* --model names the file, so the error says what is wrong with it */
         expect_refused(NULL, FM_UNAVAILABLE, path, why[i]);
     }
     alarm(0);
@@ -525,7 +526,7 @@ static void the_default_answers(void **state) {
     gguf("d.gguf");
     gguf("c.gguf");
     expect_list("c* a b d ");
-    options.model = "b"; /* a request for a model that embeds gets it */
+    options.model = "b"; /* a request for a model that embeds still gets it */
     expect_list("b* a c d ");
 }
 
@@ -568,7 +569,8 @@ static void a_projector_is_no_model(void **state) {
     options.model = path;
     expect_list("b ");
     expect_refused(NULL, FM_UNAVAILABLE, path, "--mmproj");
-    snprintf(options.models_dir, sizeof options.models_dir, "%s", at("b.gguf")); /* no folder: not the fault here */
+    /* this is no folder, but the other fault is reported */
+    snprintf(options.models_dir, sizeof options.models_dir, "%s", at("b.gguf"));
     expect_refused(NULL, FM_UNAVAILABLE, path, "--mmproj");
 }
 
@@ -582,14 +584,14 @@ static void a_projector_is_found(void **state) {
     expect_found("a", "a", at("a.gguf"), true);
     write_file("mmproj-x.gguf", BYTES("gone"));
     expect_mmproj("a", NULL);
-    projector("mmproj-x.gguf", 0); /* it does not name its kind */
+    projector("mmproj-x.gguf", 0); /* the file does not name its kind */
     expect_mmproj("a", NULL);
     begin_header(3, 3);
     put_string("general.architecture", "clip");
     put_u32("clip.has_vision_encoder", 0);
     put_u32("clip.vision.projection_dim", 576);
     write_header("mmproj-x.gguf");
-    expect_mmproj("a", NULL); /* it is for sound */
+    expect_mmproj("a", NULL); /* the projector is for sound */
     projector("mmproj-x.gguf", 576);
     begin_header(3, 3);
     put_string("general.architecture", "bert");
@@ -615,7 +617,7 @@ static void the_projector_of_several(void **state) {
     projector("mmproj-gemma-4b-f16.gguf", 576);
     expect_mmproj(NULL, real("mmproj-gemma-4b-f16.gguf")); /* the one with a similar name */
     projector("mmproj-gemma-4b-q4.gguf", 960);
-    expect_mmproj(NULL, real("mmproj-gemma-4b-f16.gguf")); /* of the projectors that fit */
+    expect_mmproj(NULL, real("mmproj-gemma-4b-f16.gguf")); /* the similar name whose projector fits */
 }
 
 static void the_folder_of_the_model_counts(void **state) {
@@ -689,7 +691,8 @@ static void headers_that_are_none(void **state) {
 }
 
 /*
- * The file, and 2 bytes for each number of its keys and values, for each token of a context and of what answers share.
+ * The memory is the file, and 2 bytes for each number in the keys and values of each token, in a context and in the
+ * memory that answers share.
  */
 static void what_a_model_takes(void **state) {
     (void)state;
@@ -721,7 +724,8 @@ static void what_a_model_takes(void **state) {
         fm_model_free(&model);
     }
     model = (struct fm_model){.kind = {.context = 100, .kv_bytes = 2 * (32 + 32) * 3 * 30}};
-    assert_int_equal(fm_model_estimate(&model), 8 * short_context); /* eight slots' contexts, in this case */
+    /* in this case, the memory of eight slots' contexts */
+    assert_int_equal(fm_model_estimate(&model), 8 * short_context);
     model.kind.embeds = true;
     assert_int_equal(fm_model_estimate(&model), short_context + 64 * 1024 * 1024);
     write_file("eyes.bin", BYTES("GGUF and 7 more")); /* a projector counts while it is used */
@@ -777,7 +781,8 @@ static void layers_without_keys(void **state) {
     }
     fm_gguf_kind_parse(header.bytes, header.len, &kind);
     assert_int_equal(kind.kv_bytes, 2 * (64 + 64) * 4);
-    fm_gguf_kind_parse(header.bytes, header.len - 1, &kind); /* cut: then all layers count as having all heads */
+    /* the array is cut, so all layers count as having all heads */
+    fm_gguf_kind_parse(header.bytes, header.len - 1, &kind);
     assert_int_equal(kind.kv_bytes, 2 * (64 + 64) * 8 * COUNT(by_layer));
 }
 

@@ -76,7 +76,7 @@ static void expect_as(int kind, const char *parameters, const char *written, con
     tool.parameters = NULL;
 }
 
-/* In both notations with marks; `written` has `~` in place of each mark. */
+/* Checks both notations that have marks. `written` has `~` in place of each mark. */
 static void expect_marked(const char *parameters, const char *written, const char *json) {
     char text[1024];
     size_t len = 0;
@@ -132,7 +132,7 @@ static void as_python(void **state) {
               "{\"a\":\"b\",\"c\":[1,true,null,{\"d\":-1.5e+3,\"e\":{}}]}");
 }
 
-/* Each row is the property "a" of a tool. */
+/* Each row has the schema of a tool's property "a". */
 static const struct {
     const char *schema;
     const char *marked;
@@ -213,7 +213,7 @@ static void schemas(void **state) {
     }
 }
 
-/* The same in tags: the text shows by itself whether it is a string or null. */
+/* Properties in tags. Only the text itself shows whether it is a string or null. */
 #define OPTIONAL "{\"anyOf\":[" STRING ",{\"type\":\"null\"}],\"default\":null}"
 #define COLOR    "{\"anyOf\":[{\"enum\":[\"nu\",\"b\"]},{\"const\":\"c\"},{\"type\":\"null\"}]}"
 static const struct text {
@@ -284,9 +284,9 @@ static void in_tags(void **state) {
 #ifdef FM_SANITIZE
 #define WALKS 1 /* with sanitizers, llguidance's allocations are slow, and no sanitizer watches llguidance itself */
 #else
-#define WALKS 3 /* for each schema in each form */
+#define WALKS 3 /* random answers for each schema in each form */
 #endif
-#define LONG_ENOUGH 60  /* tokens; a longer answer goes to its end */
+#define LONG_ENOUGH 60  /* tokens; a longer answer is led to its end */
 #define TOO_LONG    600 /* tokens; longer answers are given up */
 
 static uint32_t random_below(uint32_t *seed, uint32_t below) {
@@ -294,7 +294,7 @@ static uint32_t random_below(uint32_t *seed, uint32_t below) {
     return (*seed >> 8) % below;
 }
 
-/* A random token of those that may come; for a long answer one that ends something, if there is one. */
+/* A random token that the grammar allows. In a long answer, a token that ends something, if one is allowed. */
 static int32_t any_token(struct fm_grammar *grammar, const char *written, size_t len, uint32_t *seed) {
     static const char ends[] = "}])'\"/pcal>";
     int32_t allowed[QUOTE + 1];
@@ -398,7 +398,7 @@ static void any_answers(void **state) {
     assert_true(whole > COUNT(values) * COUNT(all) * WALKS / 3);
 }
 
-/* Tools that must be called in our form. */
+/* Tools whose arguments this notation can't express, so that they must be called in our own form. */
 static void what_does_not_fit(void **state) {
     (void)state;
     static const char *const rows[] = {

@@ -350,7 +350,8 @@ static void session_defaults(void **state) {
 }
 
 /*
- * The smallest and the largest value of each option, before the word and after it; values outside are refused by name.
+ * The smallest and the largest value of each option, before the word "sessions" and after it. The error for a value
+ * outside of the range names the option.
  */
 static void session_numbers(void **state) {
     (void)state;
@@ -421,7 +422,7 @@ static void session_words(void **state) {
     assert_true(options.sessions.temperature == 0);
 }
 
-/* Without arguments: a pipe on stdin is served, and a terminal with --stdio. */
+/* Without arguments, a pipe on stdin is served. A terminal is only served with --stdio. */
 static void stdin_decides(void **state) {
     (void)state;
     struct fm_options options;
@@ -448,7 +449,7 @@ static void stdin_decides(void **state) {
 
 struct refusal {
     const char *const *arguments;
-    const char *names; /* NULL: it is taken */
+    const char *names; /* NULL: it is accepted */
 };
 
 /* Each row is refused with one line that names the fault. */

@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 120000 /* far longer than anything here takes; reached only by a bug */
+#define PATIENCE_MS 120000 /* far longer than anything in this file takes; only a bug reaches this limit */
 #define NEVER_MS    (24 * 60 * 60 * 1000LL)
 
 /* Counts the calls of on_fail and on_room, and lets a test wait for them. */
@@ -33,7 +33,7 @@ static int read_end = -1;
 static void count_failure(void *context, enum fm_outbox_failure failure) {
     assert_int_equal(failure, FM_OUTBOX_GONE);
     struct failures *counted = context;
-    assert_true(fm_outbox_has_room(&outbox)); /* its lock must not be held here */
+    assert_true(fm_outbox_has_room(&outbox)); /* the outbox's lock must not be held during this call */
     pthread_mutex_lock(&counted->lock);
     counted->count++;
     pthread_cond_broadcast(&counted->changed);
@@ -48,7 +48,7 @@ static void count_room(void *context) {
     pthread_mutex_unlock(&counted->lock);
 }
 
-/* Waits until there is room; with the room of start(), until nothing is queued. */
+/* Waits until there is room. With the room that start() sets, this means until nothing is queued. */
 static void await_room(void) {
     int64_t deadline = fm_now_ms() + PATIENCE_MS;
     pthread_mutex_lock(&failures.lock);
@@ -159,7 +159,7 @@ static void stop_of_an_idle_one(void **state) {
 #define SENDERS     4
 #define FRAMES_EACH 2000
 
-/* Frame I of sender S: "S:I:" and filler, with a length that both sides know. */
+/* Frame I of sender S: "S:I:" and filler. Both sides can compute its length. */
 static size_t make_frame(char *frame, int sender, int number) {
     size_t len = (size_t)snprintf(frame, 64, "%d:%d:", sender, number);
     size_t fill = (size_t)(number * 7 + sender) % 300;
@@ -219,7 +219,8 @@ static void stuff(size_t pipe_bytes, size_t queued) {
     free(bytes);
 }
 
-/* After the first frame, the maximum may be queued; one byte more fails the outbox, once, and drops everything. */
+/* After the first frame, frames up to the maximum may be queued. One byte more fails the outbox, once, and drops all
+ * frames. */
 static void cap(void **state) {
     (void)state;
     size_t holds = start(100000, NEVER_MS);
@@ -237,7 +238,7 @@ static void cap(void **state) {
     close(read_end);
 }
 
-/* A frame larger than the maximum is accepted only if there is room; others may follow it. */
+/* A frame larger than the maximum is accepted only if there is room. Other frames may follow it. */
 static void one_frame_of_any_size(void **state) {
     (void)state;
     size_t large = 3000000;
@@ -254,7 +255,7 @@ static void one_frame_of_any_size(void **state) {
     }
     fm_outbox_send(&outbox, bytes, large); /* more than the pipe holds: the rest stays in the outbox */
     assert_int_equal(failure_count(), 0);
-    expect_read(bytes, 1); /* now the writer has taken it, and the next frame uses the other buffer */
+    expect_read(bytes, 1); /* now the writer has taken the first frame, and the next frame uses the other buffer */
     fm_outbox_send(&outbox, bytes, 1000);
     assert_int_equal(failure_count(), 0);
     fm_outbox_send(&outbox, bytes, large);
@@ -340,7 +341,7 @@ static void slow_reader_of_a_socket(void **state) {
     close(read_end);
 }
 
-/* on_room is called once for those who found no room, when less than `room` bytes are queued, and not otherwise. */
+/* If senders found no room, on_room is called once when less than `room` bytes are queued, and not otherwise. */
 static void room(void **state) {
     (void)state;
     size_t holds = start_with_room(1u << 20, NEVER_MS, 50000);
@@ -392,7 +393,7 @@ static void stop_gives_up_on_a_silent_reader(void **state) {
     assert_int_equal(failure_count(), 0);
     size_t left = holds + 5000;
     read_all(&left);
-    assert_int_equal(left, 5000); /* the bytes in the pipe; then its end */
+    assert_int_equal(left, 5000); /* the pipe has these bytes, and then its end */
     close(read_end);
 }
 
@@ -418,7 +419,7 @@ static struct {
     size_t lens[3];
     unsigned count;
     unsigned taken;
-    bool marks; /* something is queued before and after a frame is chosen */
+    bool marks; /* whether something is queued before and after a frame is chosen */
 } source = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool next_frame(void *context, const char **frame, size_t *len) {
@@ -478,7 +479,8 @@ static size_t start_pulling(void) {
     return (size_t)fcntl(write_end, F_GETPIPE_SZ);
 }
 
-/* Frames queued while a large frame is written go before the next pulled frame, and are counted separately. */
+/* Frames that are queued while a large frame is written are sent before the next pulled frame, and are counted
+ * separately. */
 static void pulled_between_queued(void **state) {
     (void)state;
     size_t large = start_pulling() + 100000;

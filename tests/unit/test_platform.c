@@ -27,7 +27,7 @@
 struct fault {
     const char *call;
     int skip;  /* this many calls succeed first */
-    int error; /* errno; 0: the call does less than requested */
+    int error; /* the call fails with this errno; 0: the call does less than requested */
 };
 
 static struct fault faults[8];
@@ -44,7 +44,7 @@ static int reset(void **state) {
     return 0;
 }
 
-/* The fault of this call, which is used once; NULL: the call succeeds. Calls of other threads do not count. */
+/* The planned fault of this call, which is used once. NULL: the call succeeds. Calls of other threads do not count. */
 static const struct fault *due(const char *call) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static struct fault found;
@@ -84,7 +84,7 @@ ssize_t __wrap_write(int fd, const void *data, size_t len) {
 }
 
 #define FAULT_MS 5       /* duration of a call that fails */
-static int poll_timeout; /* that of the last call */
+static int poll_timeout; /* the timeout of the last call */
 int __real_poll(struct pollfd *fds, nfds_t count, int timeout);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout) {
@@ -219,7 +219,7 @@ static void pipes_close_on_exec(void **state) {
 
 static const struct {
     const char *name;
-    struct fault faults[3]; /* up to the first one without a name */
+    struct fault faults[3]; /* the faults before the first one without a name */
     int error;              /* 0: the call succeeds */
 } io_rows[] = {
     {"nothing wrong", {{NULL, 0, 0}}, 0},
@@ -286,7 +286,7 @@ static void writes_go_on(void **state) {
     }
 }
 
-/* How many of these are ready at once; `seen` gets a letter for each: r, or - if it is not ready. */
+/* Returns how many of these are ready at once. `seen` gets a letter for each: r if it is ready, or -. */
 static int look(struct fm_waited waited[3], int ms, char seen[4]) {
     int ready = fm_wait(waited, 3, ms);
     for (int i = 0; i < 3; i++) {
@@ -439,7 +439,7 @@ static int stdout_that_is_claimed(void) {
 }
 
 static int closed_descriptors(void) {
-    fm_fill_std_fds(); /* all open: nothing happens */
+    fm_fill_std_fds(); /* all three are open, so nothing happens */
     close(0);
     close(1);
     close(2);
@@ -574,7 +574,7 @@ static void threads_block_signals(void **state) {
 
 #define DEEP ((size_t)64 * 1024 * 1024)
 
-/* All its frames are on one stack, and it writes a page of each. */
+/* Recurses with large frames on one stack, and writes a page of each frame. */
 static size_t recurse(size_t left) {
     volatile char frame[64 * 1024];
     frame[0] = 1;
@@ -599,7 +599,7 @@ static void a_stack_of_any_size(void **state) {
     assert_true(report.blocks_all);
 }
 
-/* The state of a thread that is too late: it waits for `go`, and is dropped when it has ended. */
+/* The state of a thread that is too late. It waits for `go`. drop_late is called for it after its end. */
 struct late {
     pthread_mutex_t lock;
     pthread_cond_t told;
@@ -630,7 +630,7 @@ static void sleep_long(void *ms) {
     fm_sleep_ms(*(const int64_t *)ms);
 }
 
-/* If a call only waits because the machine is busy, that is not its fault. */
+/* A call that only waits because the machine is busy must not fail. */
 static void a_call_that_waits(void **state) {
     (void)state;
     int64_t ms = 500;
@@ -661,7 +661,7 @@ static void a_call_that_takes_too_long(void **state) {
     pthread_mutex_unlock(&late.lock);
 }
 
-/* ---- the end that others ask for ---- */
+/* ---- requests to end this process ---- */
 
 static bool readable(int fd, int wait_ms) {
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
@@ -673,7 +673,7 @@ static int end_by_a_call(void) {
     CHECK(end >= 0 && !readable(end, 0));
     fm_ask_for_end();
     CHECK(readable(end, 0));
-    for (int i = 0; i < 70000; i++) { /* more than its pipe holds, without waiting */
+    for (int i = 0; i < 70000; i++) { /* more requests than the pipe holds, and no call waits */
         fm_ask_for_end();
     }
     return 0;
@@ -685,7 +685,7 @@ static int end_by_a_signal(void) {
     raise(SIGPIPE); /* SIGPIPE is ignored from now on */
     kill(getpid(), SIGTERM);
     CHECK(readable(end, WAIT_MS));
-    kill(getpid(), SIGINT); /* the second one ends the process at once */
+    kill(getpid(), SIGINT); /* the second signal ends the process at once */
     fm_sleep_ms(WAIT_MS);
     return 1;
 }
@@ -697,7 +697,7 @@ static int signals_that_were_blocked_and_ignored(void) {
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
     signal(SIGCHLD, SIG_IGN);
-    kill(getpid(), SIGTERM); /* stays pending until it is handled */
+    kill(getpid(), SIGTERM); /* this signal stays pending until it is handled */
     int end = fm_watch_for_end();
     CHECK(end >= 0 && readable(end, WAIT_MS));
     CHECK(fm_child_start(&child, "/bin/false", (char *[]){NULL}, NULL) == 0);
@@ -765,10 +765,11 @@ static void ends(void **state) {
     assert_int_equal(in_child(end_that_cannot_be_watched), 0);
 }
 
-/* In the grandchild: reports when it watches, and then what it has seen. */
+/* Runs in the grandchild. Reports when it watches its parent, and then what it has seen. */
 static void watch_the_parent(int ready, int result) {
     int end = fm_watch_for_end();
-    bool early = end < 0 || readable(end, 100); /* no end while the parent lives; after this the watch is in its poll */
+    /* there is no end while the parent lives; after this call the watch is in its poll */
+    bool early = end < 0 || readable(end, 100);
     ssize_t told = __real_write(ready, "r", 1);
     char seen = !early && told == 1 && readable(end, WAIT_MS) ? 'y' : 'n';
     told = __real_write(result, &seen, 1);
@@ -835,7 +836,7 @@ static void a_child_gets_its_arguments(void **state) {
     assert_int_equal(fm_child_reap(child.pid), 0);
 }
 
-/* Runs in a process where SIGPIPE has its default action, which would end it. */
+/* Runs in a process where SIGPIPE has its default action, which would end the process. */
 static int a_pipe_without_a_reader(void) {
     int fds[2];
     sigset_t set;
@@ -879,10 +880,11 @@ static void a_child_has_three_pipes(void **state) {
     close(child.errors);
     plan("waitpid", 0, EINTR);
     assert_int_equal(fm_child_reap(child.pid), 0);
-    assert_int_equal(fm_child_reap(child.pid), 0); /* it is not our child any more: no wait */
+    assert_int_equal(fm_child_reap(child.pid), 0); /* the process is not our child any more, so there is no wait */
 }
 
-/* The child gets its descriptors whatever numbers they have here, even the same numbers in another order. */
+/* The child gets its descriptors under the right numbers, whatever numbers they have in this process: even the same
+ * numbers in another order. */
 static void a_child_has_what_it_is_given(void **state) {
     (void)state;
     static const char command[] = "printf abc >&4; cat <&3; ls /proc/self/fd >&2\n";
@@ -923,7 +925,7 @@ static void a_child_has_what_it_is_given(void **state) {
     close(child.errors);
 }
 
-/* A descriptor that is not given is closed in the child, and the others have their numbers. */
+/* A descriptor that the child does not get is closed in the child, and the others have their numbers. */
 static void a_child_may_be_given_less(void **state) {
     (void)state;
     static const char command[] = "(cat <&3) 2>/dev/null && echo 3; printf x >&4\n";
@@ -960,7 +962,7 @@ static void a_killed_child_says_so(void **state) {
     close(child.errors);
 }
 
-/* Its child keeps the pipe open as long as it lives. */
+/* The killed child's own child keeps the pipe open as long as it lives. */
 static void a_killed_child_takes_its_own_along(void **state) {
     (void)state;
     static const char start[] = "/bin/sleep 60 & echo x\n";
@@ -981,7 +983,7 @@ static void a_killed_child_takes_its_own_along(void **state) {
     close(child.errors);
 }
 
-/* Whatever fails, the error is returned and nothing is left open. */
+/* Whatever call fails, the error is returned and nothing is left open. */
 static void a_start_that_fails_leaves_nothing(void **state) {
     (void)state;
     static const struct {
@@ -1033,7 +1035,7 @@ static void expect_bytes(const char *bytes, size_t len, char wanted) {
     }
 }
 
-/* Maps a file, all of which has been read. */
+/* Maps a file, and reads all of it. */
 static const char *map_file(char path[], char fill) {
     int fd = mkstemp(path);
     assert_true(fd >= 0);

@@ -1,5 +1,5 @@
 /*
- * How many processors this process may use, according to files about quotas and cores that the test writes in the
+ * How many processors this process may use, according to files about quotas and cores. The test writes the files in the
  * kernel's form.
  */
 #include "base/platform.h"
@@ -82,7 +82,8 @@ static void quotas_of_version_2(void **state) {
 static void the_narrowest_group_counts(void **state) {
     (void)state;
     put("a/b/cpu.max", "400000 100000\n");
-    assert_int_equal(fm_os_quota(root, "0::/a/b/c/d\n"), 4); /* the limit of a group above; the group itself has none */
+    /* the limit of a higher group; the group itself has none */
+    assert_int_equal(fm_os_quota(root, "0::/a/b/c/d\n"), 4);
     put("a/cpu.max", "200000 100000\n");
     assert_int_equal(fm_os_quota(root, "0::/a/b/c\n"), 2);
     assert_int_equal(fm_os_quota(root, "0::/elsewhere\n"), 0);

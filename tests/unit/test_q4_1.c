@@ -1,4 +1,4 @@
-/* Compares the kernels for Q4_1 weights with plain C, which adds in ggml's order: the results are equal to the bit. */
+/* Compares the kernels for Q4_1 weights with plain C, which adds in ggml's order. The results are equal to the bit. */
 #include "engine/llama/q4_1.h"
 
 #include <math.h>
@@ -54,12 +54,12 @@ struct column_block {
     int values[FM_Q4_1_BLOCK];
 };
 
-/* Like the processor: the second value if one of them is not a number. */
+/* Like the processor, returns the second value if one of them is not a number. */
 static float larger(float a, float b) {
     return a > b ? a : b;
 }
 
-/* In ggml's order, which matters if some are not numbers. */
+/* Compares in ggml's order, which matters if some values are not numbers. */
 static float largest(const float *values) {
     float lanes[8] = {0};
     for (int i = 0; i < FM_Q4_1_BLOCK; i++) {
@@ -160,7 +160,7 @@ static void check(const struct fm_q4_1_product *product) {
     }
 }
 
-/* Computes in two parts each, as two threads would. */
+/* Computes each step in two parts, as two threads would. */
 static void multiply(const struct fm_q4_1_kernel *kernel, size_t rows, size_t columns, size_t blocks) {
     const struct fm_q4_1_product product = {.kernel = kernel,
                                             .weights = weights,
@@ -178,7 +178,8 @@ static void multiply(const struct fm_q4_1_kernel *kernel, size_t rows, size_t co
             out[c][r] = NOTHING;
         }
     }
-    memset(tiles, 0xff, sizeof tiles); /* not numbers, in case a kernel uses what it must not */
+    /* fills the tiles with values that are not numbers, in case a kernel uses what it must not */
+    memset(tiles, 0xff, sizeof tiles);
     assert_true(fm_q4_1_tiles(columns, blocks) <= sizeof tiles / sizeof tiles[0]);
     fm_q4_1_quantise(&product, blocks / 2, blocks);
     fm_q4_1_quantise(&product, 0, blocks / 2);
@@ -197,7 +198,7 @@ static void test_kernel(const struct fm_q4_1_kernel *kernel) {
     }
 }
 
-/* A model whose numbers overflow is also computed as by ggml. */
+/* If a model's numbers overflow, the results are also the same as ggml's. */
 static void test_not_numbers(const struct fm_q4_1_kernel *kernel) {
     static struct fm_q4_1_tile tile;
     for (size_t place = 0; place < FM_Q4_1_BLOCK; place++) {

@@ -50,7 +50,7 @@ static void say(const char *text) {
 
 static void lines_out_of_pieces(void **state) {
     (void)state;
-    assert_false(fm_relay_take(&relay)); /* no data: it does not wait */
+    assert_false(fm_relay_take(&relay)); /* there is no data, and the call does not wait */
     say("on");
     assert_true(fm_relay_take(&relay));
     expect_shown("");

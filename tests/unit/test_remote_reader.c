@@ -1,6 +1,7 @@
 /*
- * Streams of the three dialects, cut at every byte: a transcript of the parts, with adjacent pieces of one kind joined,
- * and the end. The events are from the servers' documentation, and from shortened recorded answers of llama-server.
+ * Streams of the three dialects, cut at every byte: a transcript has the parts, with adjacent pieces of one kind
+ * joined, and the end. The events are from the servers' documentation, and from shortened recorded answers of
+ * llama-server.
  */
 #include "engine/remote/reader.h"
 
@@ -318,7 +319,7 @@ static const struct row {
 struct subject_of_row {
     struct fm_remote_reader reader;
     struct transcript *log;
-    int last; /* kind of the part that is open in the transcript; -1: none */
+    int last; /* the kind of the part that is open in the transcript; -1: none */
 };
 
 /* The text after `mark` in a text without a NUL at its end; NULL: the mark is not there. */
@@ -453,7 +454,7 @@ static bool take_one(void *state, const struct fm_remote_part *part) {
     return part->kind != FM_REMOTE_TEXT;
 }
 
-/* When the kit wants no more, nothing more is passed on. */
+/* When the kit wants no more output, the reader passes on nothing more. */
 static void stops(void **state) {
     (void)state;
     static const char in[] = CHAT("\"content\":\"a\"") CHAT("\"content\":\"b\"") CHAT_END("stop") DONE;

@@ -1,4 +1,4 @@
-/* From a job to the body of a request, in each dialect: the text that is sent, or the member that can't be sent. */
+/* The body of the request for a job, in each dialect: the text that is sent, or the member that can't be sent. */
 #include "engine/kit/job_read.h"
 #include "engine/remote/request.h"
 
@@ -38,7 +38,7 @@
 static const struct row {
     enum fm_dialect_kind dialect;
     const char *job;  /* the job's members */
-    const char *body; /* that of the configuration; NULL: none */
+    const char *body; /* the `body` of the configuration; NULL: none */
     const char *out;
 } rows[] = {
     {C, HI, NULL, C_HI C_END},
@@ -62,7 +62,7 @@ static const struct row {
     {R, HI ",\"logprobs\":0", NULL,
      R_HI
      "\"include\":[\"reasoning.encrypted_content\",\"message.output_text.logprobs\"],\"store\":false,\"stream\":true}"},
-/* parameters that the host named are sent, and win, even if they change nothing */
+/* parameters that the host named are sent even if they change nothing, and replace those of the configuration */
 #define NAMED    "\"temperature\":1,\"top_p\":1,\"presence_penalty\":0,\"frequency_penalty\":0"
 #define DEFAULTS "{\"temperature\":0.2,\"top_p\":0.3,\"presence_penalty\":1,\"frequency_penalty\":1,\"top_k\":9}"
     {C, HI "," NAMED ",\"top_k\":0,\"min_p\":0,\"repeat_penalty\":1,\"ignore_eos\":false", DEFAULTS,
@@ -182,7 +182,8 @@ static const struct row {
      "\"image\",\"source\":"
      "{\"type\":\"base64\",\"media_type\":\"image/png\",\"data\":\"" PNG
      "\"}},{\"type\":\"text\",\"text\":\"b\"}]}]," M_END},
-/* any order of messages becomes alternating turns: the user's is first, and the outputs of calls are first in a turn */
+/* any order of messages becomes alternating turns: the first turn is the user's, and a turn begins with the outputs of
+ * calls */
 #define SAY(role, text)  "{\"role\":\"" role "\",\"content\":\"" text "\"}"
 #define CALL(id)         "{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"" id "\",\"name\":\"f\",\"arguments\":\"{}\"}]}"
 #define TOLD(id, text)   "{\"role\":\"tool\",\"content\":\"" text "\",\"tool_call_id\":\"" id "\"}"

@@ -1,4 +1,4 @@
-/* Server-sent events: a transcript of the events, with any split. "NAME(DATA) ", and at the end the status. */
+/* Server-sent events: a transcript of the events, with any split. It has "NAME(DATA) ", and the status at the end. */
 #include "engine/remote/sse.h"
 
 #include "wire.h"
@@ -103,7 +103,7 @@ static enum fm_sse_status push_many(struct fm_sse *sse, const char *text, size_t
     return status;
 }
 
-/* A line can be too long, or an event of many lines; after that, later input changes nothing. */
+/* A line can be too long, or an event of many lines. After this fault, later input changes nothing. */
 static void limits(void **state) {
     static const char sixteen[] = "0123456789abcdef";
     (void)state;

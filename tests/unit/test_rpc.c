@@ -11,7 +11,8 @@
 static const char *const kind_names[] = {"request", "notification", "response"};
 
 /*
- * "CODE KIND ID": the id as it would be echoed, "-" for none; a notification with a code is a fault that gets no reply.
+ * "CODE KIND ID": the id as the answer would have it, "-" for none. A notification with a code is a fault without a
+ * reply.
  */
 static const char *outcome(const char *json, size_t len, char *out, size_t size) {
     struct json_tokener *tokener = json_tokener_new_ex(FM_JSON_DEPTH_MAX + 1);
@@ -64,7 +65,7 @@ static const struct {
     {BYTES("{" HEAD "\"id\":-9007199254740992,\"method\":\"m\"}"), "-32600 request -"},
     {BYTES("{" HEAD "\"id\":18446744073709551617,\"method\":\"m\"}"), "-32600 request -"},
     {BYTES("{" HEAD "\"id\":-18446744073709551617,\"method\":\"m\"}"), "-32600 request -"},
-    /* jsonrpc: the id is valid, so the answer has it */
+    /* faults of `jsonrpc`: the id is valid, so the answer has it */
     {BYTES("{\"id\":1,\"method\":\"m\"}"), "-32600 request 1"},
     {BYTES("{\"jsonrpc\":2.0,\"id\":1,\"method\":\"m\"}"), "-32600 request 1"},
     {BYTES("{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"m\"}"), "-32600 request 1"},
@@ -125,7 +126,7 @@ static void messages(void **state) {
 static void long_ids(void **state) {
     (void)state;
     static const struct {
-        const char *unit; /* of the JSON text */
+        const char *unit; /* the maximum of the JSON text */
         size_t unit_bytes;
         size_t units;
         bool ok;

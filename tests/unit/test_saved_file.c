@@ -9,7 +9,7 @@
 
 #define IDENTITY 42
 #define BLOCKS   4
-#define DATA     100 /* bytes of the first block's data; each later one has one byte more */
+#define DATA     100 /* bytes of the first block's data; each later block has one byte more */
 #define TRAILER  64
 #define DISK     48 /* bytes of a block in the index */
 
@@ -106,7 +106,7 @@ static void the_size_is_told_before(void **state) {
     close(fd);
 }
 
-/* Each byte in turn, with one bit or all bits changed: the index or the block's data are refused. */
+/* Changes each byte in turn, by one bit or all bits: the index or the block's data are refused. */
 static void each_damaged_byte_is_seen(void **state) {
     (void)state;
     static const unsigned char changes[] = {1, 0x80, 0xff};
@@ -171,11 +171,11 @@ static void numbers_that_make_no_sense_are_refused(void **state) {
     (void)state;
     static const struct {
         int block;  /* -1: the trailer */
-        size_t at;  /* its place in the block or trailer */
+        size_t at;  /* the number's place in the block or trailer */
         size_t len; /* of the number */
         uint64_t number;
     } rows[] = {
-        {0, 0, 4, 0},            /* it is its own parent */
+        {0, 0, 4, 0},            /* the block is its own parent */
         {0, 0, 4, 1},            /* a parent that comes later */
         {0, 0, 4, INT32_MAX},    /* far beyond */
         {1, 0, 4, (uint32_t)-2}, /* not a valid index */
@@ -187,7 +187,7 @@ static void numbers_that_make_no_sense_are_refused(void **state) {
         {0, 8, 8, 1 << 20}, /* data beyond the file */
         {0, 8, 8, UINT64_MAX},
         {0, 16, 8, 1 << 20},
-        {1, 16, 8, UINT64_MAX - 50}, /* with the offset it wraps, to a place inside the file */
+        {1, 16, 8, UINT64_MAX - 50}, /* added to the offset, this wraps to a place inside the file */
         {0, 16, 8, 0},
         {0, 32, 8, 0xbff0000000000000u}, /* a worth of -1 */
         {0, 32, 8, 0x7ff8000000000000u}, /* not a number */

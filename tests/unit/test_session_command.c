@@ -10,7 +10,7 @@
 #include "allocations.h"
 #endif
 
-/* Reads a line in both steps, from a block of exactly its size. The caller frees the command. */
+/* Reads a line in both steps, from a heap block of exactly the line's size. The caller frees the command. */
 static enum fm_fault_code read_line(const char *line, size_t len, struct fm_command *command, struct fm_fault *fault) {
     char *exact = exact_copy(line, len);
     struct fm_buf scratch;
@@ -161,7 +161,8 @@ static void members(void **state) {
         {BYTES(WHOLE ",\"output_format\":\"text\"}"), NULL},
         {BYTES(WHOLE ",\"output_format\":\"string_list\"}"), NULL},
         {BYTES("{\"c\\u006fmmand\":\"shut\\u0064own\"}"), NULL},
-        {BYTES("{\"command\":\"message\",\"command\":\"shutdown\"}"), NULL}, /* of equal names, the last one counts */
+        /* of members with the same name, the last one counts */
+        {BYTES("{\"command\":\"message\",\"command\":\"shutdown\"}"), NULL},
         {BYTES(WHOLE ",\"output_format\":1,\"output_format\":\"text\"}"), NULL},
         {BYTES(WHOLE ",\"prompt\":\"\",\"output_format\":\"text\"}"), "prompt_required"},
         {BYTES("{\"command\":\"shutdown\",\"session_id\":\"s\"}"), NULL},
@@ -328,7 +329,7 @@ static void characters(void **state) {
         const char *text;
         size_t len;
         size_t all;      /* characters */
-        size_t bytes[4]; /* of the first 0, 1, 2 and 3 characters */
+        size_t bytes[4]; /* the bytes of the first 0, 1, 2 and 3 characters */
     } rows[] = {
         {BYTES(""), 0, {0, 0, 0, 0}},          {BYTES("a"), 1, {0, 1, 1, 1}},
         {BYTES("abcd"), 4, {0, 1, 2, 3}},      {BYTES("a\0b"), 3, {0, 1, 2, 3}},
@@ -380,7 +381,7 @@ static void fault_names(void **state) {
 static void long_details(void **state) {
     (void)state;
     struct fm_fault fault;
-    char text[2000] = "x"; /* so that characters of three bytes do not end exactly where the room ends */
+    char text[2000] = "x"; /* one byte, so that characters of three bytes do not end exactly at the end of the room */
     for (size_t i = 1; i + 3 < sizeof text; i += 3) {
         memcpy(text + i, "\xE2\x82\xAC", 4);
     }

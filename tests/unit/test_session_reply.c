@@ -47,7 +47,7 @@ static const char *told(enum fm_fault_code code, const struct fm_turn_result *re
     return text;
 }
 
-/* If it fails, it frees nothing of `result`, as the header says. */
+/* Checks that a failed read leaves nothing in `result` to free, as the header says. */
 static enum fm_fault_code read_turn(const struct fm_rpc_message *message, enum fm_output_format format,
                                     struct fm_turn_result *result, struct fm_fault *fault) {
     struct fm_buf scratch;
@@ -100,7 +100,7 @@ static void answers(void **state) {
     check_rows(rows, COUNT(rows));
 }
 
-/* Whatever an engine writes, a host gets the requested shape, or an error. */
+/* Whatever an engine writes, a host gets a value of the requested shape, or an error. */
 static void wrong_shapes(void **state) {
     (void)state;
 #define NO_SHAPE "execution_failed: the engine's answer does not match its schema: send the message again"
@@ -207,7 +207,7 @@ static void incomplete(void **state) {
     "\"result\":{\"ok\":true,\"response\":{\"status\":\"incomplete\",\"usage\":{\"output_tokens\":" tokens             \
     "},\"incomplete_details\":{\"reason\":\"max_output_tokens\"}}}"
 
-/* An answer ran on if it has the maximum number of tokens; only then is it tried again. */
+/* An answer that has the maximum number of tokens did not stop by itself. Only such an answer is tried again. */
 static void running_on(void **state) {
     (void)state;
     static const struct {

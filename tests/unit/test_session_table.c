@@ -111,7 +111,7 @@ static void instructions(void **state) {
     fm_session_table_free(&table);
 }
 
-/* Of 20 sessions, each third is closed, also the first and the last: the others are still found by their ids. */
+/* Each third of 20 sessions is closed, including the first and the last. The others are still found by their ids. */
 static void open_and_close(void **state) {
     (void)state;
     struct fm_session_table table;
@@ -158,7 +158,7 @@ static void too_many(void **state) {
     fm_session_table_free(&table);
 }
 
-/* Instructions fit exactly, with the text that is written around them and the comma. */
+/* Instructions fit exactly, together with the text around them and the comma. */
 static void instructions_too_large(void **state) {
     (void)state;
     struct fm_session_options options = usual;
@@ -189,7 +189,7 @@ static void turns(void **state) {
     fm_session_table_init(&table, &usual);
     struct fm_session *session = open_session(&table, text_of("do"));
     assert_int_equal(begin_turn(&table, session, "sort", "b a", &fault), FM_FAULT_NONE);
-    expect_items(session, SYSTEM("do")); /* not yet in the conversation */
+    expect_items(session, SYSTEM("do")); /* the turn is not in the conversation yet */
     assert_true(keep(&table, session, "{\"result\":\"a b\"}"));
     assert_int_equal(session->turns, 1);
 #define FIRST SYSTEM("do") USER("sort\\n\\nContent:\\nb a") ASSISTANT("{\\\"result\\\":\\\"a b\\\"}")
@@ -251,7 +251,7 @@ static void too_many_turns(void **state) {
     fm_session_table_free(&table);
 }
 
-/* A message and an answer fit exactly; larger ones leave the session unchanged. */
+/* A message and an answer fit exactly. Larger ones leave the session unchanged. */
 static void too_many_bytes(void **state) {
     (void)state;
     struct fm_session_options options = usual;
@@ -284,7 +284,7 @@ static void too_many_bytes(void **state) {
     fm_session_table_free(&table);
 }
 
-/* A session is in use when it is opened or answers; a session with recent use stays. */
+/* Opening a session and answering in it count as use. A session with recent use stays open. */
 static void idle(void **state) {
     (void)state;
     struct fm_session_options options = usual;
@@ -312,7 +312,7 @@ static void idle(void **state) {
     assert_int_equal(table.count, 2);
     assert_non_null(fm_session_find(&table, text_of(kept[0])));
     assert_non_null(fm_session_find(&table, text_of(kept[1])));
-    table.sessions[0].used_ms = table.sessions[1].used_ms = fm_now_ms() - 1000; /* for exactly as long as the limit */
+    table.sessions[0].used_ms = table.sessions[1].used_ms = fm_now_ms() - 1000; /* unused for exactly the limit */
     fm_session_close_idle(&table);
     assert_int_equal(table.count, 0);
     fm_session_table_free(&table);
@@ -461,7 +461,7 @@ static int converse(int allocations, bool *had_all) {
     if (session) {
         assert_int_equal(session->turns, came == 3);
         fm_session_drop_turn(session);
-        add_turn(&table, session, "next", "n"); /* it works as if nothing had happened */
+        add_turn(&table, session, "next", "n"); /* afterwards, the table works as if nothing had happened */
         assert_int_equal(begin_turn(&table, session, "", "", &fault), FM_FAULT_NONE);
         struct fm_attempt attempt = {.timeout_ms = 1};
         struct json_object *made = params_of(&table, session, &attempt);

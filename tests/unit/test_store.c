@@ -104,7 +104,7 @@ static void what_was_not_used_makes_room(void **state) {
     assert_int_equal(put(store, "resp_1", "", "msg_1", third), FM_OK);
     assert_int_equal(put(store, "resp_2", "", "msg_2", third), FM_OK);
     assert_int_equal(put(store, "resp_3", "", "msg_3", third), FM_OK);
-    assert_true(has(store, "resp_1")); /* this counts as a use */
+    assert_true(has(store, "resp_1")); /* a read counts as a use */
     assert_int_equal(put(store, "resp_4", "", "msg_4", third), FM_OK);
     assert_false(has(store, "resp_2"));
     assert_true(has(store, "resp_1") && has(store, "resp_3") && has(store, "resp_4"));
@@ -115,7 +115,7 @@ static void what_was_not_used_makes_room(void **state) {
     fm_store_close(store);
 }
 
-/* Two stores share a file: each counts what the other one removes. */
+/* Two stores share a file. Each counts what the other store removes. */
 static void two_count_alike(void **state) {
     (void)state;
     char path[] = "/tmp/fm-store-XXXXXX";
@@ -178,7 +178,7 @@ static void make_file(const char *path, const char *text) {
 }
 
 static const char a_folder[] = "folder";
-static const char a_fifo[] = "fifo"; /* stands for devices too, which any user may write */
+static const char a_fifo[] = "fifo"; /* a FIFO also stands for devices, which any user may write */
 
 /* `text` is the content of the file, or one of the names above. */
 static void expect_refused(const char *text, const char *word) {

@@ -110,7 +110,8 @@ static inline struct fm_request request_of(const struct fm_surface *surface, con
     return request;
 }
 
-/* The body is accepted, and its only ignored member is `param`; --strict-parameters would refuse it there. */
+/* Checks that the body is accepted, and that its only ignored member is `param`. --strict-parameters would refuse it
+ * there. */
 #define IGNORED "ignored"
 
 static inline void check_ignored(const struct fm_request *request, const char *body, const char *param) {
@@ -125,8 +126,8 @@ static inline void check_ignored(const struct fm_request *request, const char *b
 }
 
 /*
- * Checks a body: accepted (`code` NULL), accepted with an ignored member (IGNORED), or refused with OpenAI's `code` (""
- * for none) at `param`.
+ * Checks that a body is accepted (`code` NULL), accepted with an ignored member (IGNORED), or refused with OpenAI's
+ * `code` ("" for none) at `param`.
  */
 static inline void check_body(const struct fm_surface *surface, const char *body, const char *code, const char *param) {
     struct json_object *params = json_of(body, strlen(body));
@@ -175,11 +176,11 @@ struct script {
     enum fm_finish finish;
     const struct fm_error *error;
     const char *report;   /* the engine's report on the schema, as JSON members; NULL: none */
-    const char *mismatch; /* why the text does not match it; NULL: it does */
+    const char *mismatch; /* why the text does not match the schema; NULL: it matches */
     int64_t dropped;      /* messages that the engine has left out */
 };
 
-/* How the events of a script are taken: each as soon as it can be sent, or all at the end, as by a slow host. */
+/* Whether the events of a script are all taken at the end, as by a slow host, or each as soon as it can be sent. */
 static bool slow_host;
 
 static inline int with_slow_host(void **state) {
@@ -188,7 +189,7 @@ static inline int with_slow_host(void **state) {
     return 0;
 }
 
-/* Reports as the front does. */
+/* Passes on the engine's report as the front does. */
 static inline void tell_report(struct fm_answer *answer, const char *members) {
     struct fm_buf report;
     fm_buf_init(&report, 1u << 20);
@@ -199,7 +200,7 @@ static inline void tell_report(struct fm_answer *answer, const char *members) {
 
 static const struct fm_usage test_usage = {.input = 11, .cached = 3, .output = 7, .reasoning = 2};
 
-/* Sends one delta of a script, as the engine would. */
+/* Adds one delta of a script to the answer, as if the engine had sent it. */
 static inline void produce(struct fm_answer *answer, const char *delta) {
     struct fm_error error;
     if (*delta == '@') {
@@ -211,7 +212,7 @@ static inline void produce(struct fm_answer *answer, const char *delta) {
     }
 }
 
-/* Runs `script`, captures its stream, returns the final object. */
+/* Runs `script` and captures its stream. Returns the final object. */
 static inline struct json_object *run(const struct script *script, struct stream *stream) {
     *stream = (struct stream){.count = 0};
     struct fm_request request = request_of(script->surface, script->body);

@@ -259,7 +259,7 @@ static void test_seeds_of_choices(void **state) {
     fm_answer_free(&answer);
 }
 
-/* ---- an answer that is made anew ---- */
+/* ---- an answer that starts again ---- */
 
 static void say_all(struct fm_answer *answer, const char *text) {
     struct json_object *entries = json_tokener_parse("[{\"bytes\":[97],\"logprob\":-1,\"top\":[]}]");

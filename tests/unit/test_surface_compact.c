@@ -1,4 +1,4 @@
-/* A conversation's summary: its job, its two tries, and where a summary ends that was cut. */
+/* A conversation's summary: its job, its two tries, and the end of a summary that was cut. */
 #include "test_surface.h"
 
 #define BODY "{\"input\":\"hi\",\"model\":\"m\"}"
@@ -75,7 +75,7 @@ static void test_where_a_cut_text_ends(void **state) {
     (void)state;
     static const struct {
         const char *text;
-        const char *summary; /* from a cut text; NULL: no room, so an overflow */
+        const char *summary; /* the summary from a cut text; NULL: there was no room, so an overflow */
     } rows[] = {
         {"One. Two. Thr", "One. Two."},
         {"One! Two? Thr", "One! Two?"},

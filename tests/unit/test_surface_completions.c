@@ -63,7 +63,7 @@ static void test_bodies(void **state) {
     }
 }
 
-/* The prompt, which stands in front of the answer, has to fit into it. */
+/* With `echo`, the answer begins with the prompt. So the prompt has to fit into the answer. */
 static void test_long_echo(void **state) {
     (void)state;
     static const char open[] = "{\"echo\":true,\"prompt\":\"";
@@ -203,7 +203,7 @@ static void test_echo(void **state) {
     json_object_put(object);
 }
 
-/* The echo counts towards an answer's maximum, and takes no room before the answer begins. */
+/* The echoed prompt counts towards an answer's maximum, and takes no room before the answer begins. */
 static void test_room_after_an_echo(void **state) {
     (void)state;
     static char body[(1u << 20) + 64];

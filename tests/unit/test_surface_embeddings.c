@@ -209,7 +209,7 @@ static void no_vectors(void **state) {
     fm_answer_free(&answer);
 }
 
-/* The engine's values for its vectors, and what happens to the request then. */
+/* The engine's values for the length of its vectors, and what happens to the request then. */
 static void dimensions(void **state) {
     static const struct {
         int64_t dimension;
@@ -235,7 +235,7 @@ static void dimensions(void **state) {
     }
 }
 
-/* As many of the longest vectors as fit into a reply make a reply that fits into a frame. */
+/* A reply with as many of the longest vectors as it may have fits into a frame. */
 static void check_largest(bool base64_asked, size_t dimension) {
     static float values[65536];
     struct fm_answer answer;
@@ -243,7 +243,7 @@ static void check_largest(bool base64_asked, size_t dimension) {
     begin(&answer, base64_asked ? "{\"input\":\"a\",\"encoding_format\":\"base64\"}" : "{\"input\":\"a\"}");
     size_t count = 1;
     for (; count < 100000; count++) {
-        answer.request.input_count = count + 1; /* more than a body can have */
+        answer.request.input_count = count + 1; /* this may be more than a body can have */
         if (fm_answer_expect_vectors(&answer, (int64_t)dimension, &error) != FM_OK) {
             break;
         }

@@ -5,7 +5,7 @@
 
 #define URL "data:image/png;base64,iVBORw0KGgo="
 
-/* A part of the Responses API after a text, and the same for chat. */
+/* A body of the Responses API with a part after a text, and the same for chat. */
 #define INPUT(part)                                                                                                    \
     "{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"what?\"}," part "]}]}"
 #define IMAGE(more)   INPUT("{\"type\":\"input_image\"" more "}")

@@ -23,7 +23,7 @@ static void test_which_fires_next(void **state) {
         const char *name;
         int64_t at; /* seconds after the arrival */
     } rows[] = {
-        /* a default limit counts from the last sign */
+        /* a default limit counts from the last sign of progress */
         {"{}", false, false, "queue", 150 + 120},
         {"{}", true, false, "no_progress", 150 + 60},
         {"{}", true, true, "no_progress", 150 + 60},

@@ -60,10 +60,11 @@ static void lists_are_taken_or_refused(void **state) {
         if (code != (rows[i].taken ? FM_OK : FM_INTERNAL)) {
             fail_msg("%s", rows[i].list ? rows[i].list : "none");
         }
-        assert_true(rows[i].taken || answer.logprobs.len == 0); /* nothing is kept of a refused one */
+        assert_true(rows[i].taken || answer.logprobs.len == 0); /* a refused list leaves nothing behind */
         fm_answer_free(&answer);
         struct fm_answer plain = answer_of(&fm_surface_responses, "{\"input\":\"hi\"}");
-        assert_int_equal(say(&plain, "hi", 2, rows[i].list), FM_OK); /* this request did not ask for them */
+        /* this request did not ask for log probabilities */
+        assert_int_equal(say(&plain, "hi", 2, rows[i].list), FM_OK);
         fm_answer_free(&plain);
     }
 }
@@ -112,7 +113,8 @@ static void an_entry(void **state) {
 }
 
 /*
- * A slow host: pieces of up to 32 KiB, each with the entries of its text; one longer delta comes with all its entries.
+ * A slow host gets pieces of up to 32 KiB, each with the entries of its text. A longer delta comes whole, with all its
+ * entries.
  */
 static void pieces_have_their_entries(void **state) {
     (void)state;

@@ -3,7 +3,7 @@
 #include "protocol/vector.h"
 #include "test_surface.h"
 
-/* Makes one whole answer; true if no allocation failed. */
+/* Makes one whole answer. Returns true if no allocation failed. */
 static bool attempt(const struct fm_surface *surface, struct json_object *params, int allocations) {
     struct fm_request request;
     struct fm_answer answer;
@@ -19,7 +19,7 @@ static bool attempt(const struct fm_surface *surface, struct json_object *params
     struct fm_buf report;
     fm_buf_init(&report, 1u << 20);
     fm_buf_append_str(&report, "\"enforced\":[\"type\"],\"checked\":[]");
-    bool reported = !report.failed; /* if not, the front fails the job */
+    bool reported = !report.failed; /* if the report failed, the front fails the job */
     fm_answer_report(&answer, &report);
     fm_answer_open(&answer, 1);
     bool ok = reported && fm_answer_append(&answer, "Hello", 5);
@@ -42,9 +42,9 @@ static bool attempt(const struct fm_surface *surface, struct json_object *params
     return ok;
 }
 
-#define DIMENSION 1000 /* so that the text of a vector needs several allocations */
+#define DIMENSION 1000 /* so many numbers that the text of a vector needs several allocations */
 
-/* The same for vectors. */
+/* Makes one whole answer with vectors. Returns true if no allocation failed. */
 static bool attempt_vectors(struct json_object *params, const struct fm_buf *vector, int allocations) {
     struct fm_request request;
     struct fm_answer answer;
@@ -69,7 +69,7 @@ static bool attempt_vectors(struct json_object *params, const struct fm_buf *vec
     fm_buf_init(&buf, 1u << 20);
     struct fm_json_writer w = fm_json_writer_on(&buf);
     answer.surface->write(&answer, &w);
-    json_object_put(json_of(buf.data, buf.len)); /* these are whole entries, however many there are */
+    json_object_put(json_of(buf.data, buf.len)); /* each entry is whole, however many there are */
     fm_buf_free(&buf);
     fm_answer_free(&answer);
     return ok;

@@ -1,5 +1,6 @@
 /*
- * All readers of an answer's stream get the same events: fast readers, late readers, and those of the stored response.
+ * All readers of an answer's stream get the same events: fast readers, late readers, and readers of the stored
+ * response.
  */
 #include "surface/conversation.h"
 #include "test_surface.h"

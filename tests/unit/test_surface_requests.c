@@ -269,7 +269,7 @@ static const struct row chat_rows[] = {
     {"{" MSG ",\"stream_options\":{\"x\":1}}", IGNORED, "stream_options.x"},
     {"{" MSG ",\"logprobs\":false}", NULL, NULL},
     {"{" MSG ",\"logprobs\":true}", NULL, NULL},
-    {"{" MSG ",\"store\":true}", NULL, NULL}, /* reported when the job goes to an engine */
+    {"{" MSG ",\"store\":true}", NULL, NULL}, /* accepted here; reported when the job goes to an engine */
     {"{" MSG ",\"store\":1}", "invalid_type", "store"},
     {"{" MSG ",\"logprobs\":1}", "invalid_type", "logprobs"},
     {"{" MSG ",\"logprobs\":true,\"top_logprobs\":20}", NULL, NULL},
@@ -401,7 +401,7 @@ static struct body body_with(const struct place *place, const char *format, cons
     return body;
 }
 
-/* A body with a json_schema that has these members. */
+/* A format at `place` whose json_schema has these members. */
 static struct body schema_of(const struct place *place, const char *members, const char *more) {
     struct body format;
     int len =
@@ -515,7 +515,7 @@ static void test_what_stands_beside_a_format(void **state) {
     (void)state;
     static const struct {
         const char *more;
-        const char *code; /* beside a JSON format; beside {"type":"text"} all values are accepted */
+        const char *code; /* the error's code beside a JSON format; beside {"type":"text"} all values are accepted */
         const char *param;
     } rows[] = {
         {",\"stop\":\"x\"", NULL, ""},
@@ -564,8 +564,8 @@ static void test_size_of_a_schema(void **state) {
         const char *tail;
         int most;
     } rows[] = {
-        {"{\"a\":", "[", "]", 49},        /* levels, with the object around them; `tail` closes one */
-        {"{\"a\":[0", ",0", NULL, 32765}, /* values: the object, the array, the first 0, and these */
+        {"{\"a\":", "[", "]", 49},        /* nested levels, including the object around them; `tail` closes one */
+        {"{\"a\":[0", ",0", NULL, 32765}, /* values besides the object, the array and the first 0 */
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         for (int over = 0; over < 2; over++) {
@@ -799,7 +799,7 @@ static void test_param_of_an_engine(void **state) {
     (void)state;
     static const struct {
         const char *said;
-        const char *told[3]; /* in Responses, in chat, for a grammar */
+        const char *told[3]; /* the host's param in Responses, in chat, and for a grammar */
     } rows[] = {
         {"format", {"text.format", "response_format", "fm.grammar"}},
         {"format.type", {"text.format.type", "response_format.type", "fm.grammar"}},
@@ -948,7 +948,7 @@ static void test_other_apis(void **state) {
     }
 }
 
-/* A refused value is the host's text: the error only names the field. */
+/* A refused value is the host's text, so the error only names the field. */
 static void test_no_user_text(void **state) {
     (void)state;
     static const char body[] = "{" IN ",\"service_tier\":\"sekrit\"}";

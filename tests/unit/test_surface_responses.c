@@ -66,7 +66,7 @@ static void check_usage(struct json_object *response) {
 
 struct walk {
     struct json_object *first; /* the Response of response.created */
-    struct json_object *last;  /* of the terminal event */
+    struct json_object *last;  /* the Response of the terminal event */
     const char *item_id;
     const char *done_text;
     size_t at; /* the next event */
@@ -533,7 +533,8 @@ static void test_report(void **state) {
         struct stream stream;
         struct json_object *object = run(&script, &stream);
         assert_int_equal(json_object_object_length(object), 33);
-        assert_json(stream.events[0], "response.fm", rows[i].before); /* to a slow host too, which reads at the end */
+        /* a slow host, which reads at the end, gets this value too */
+        assert_json(stream.events[0], "response.fm", rows[i].before);
         assert_json(stream.events[stream.count - 1], "response.fm", rows[i].after);
         assert_json(object, "fm", rows[i].after);
         json_object_put(object);
@@ -584,9 +585,7 @@ static void test_long_mismatch(void **state) {
 
 /* ---- limits ---- */
 
-/*
- * Each event holds one delta, not the whole text so far; above 4 MiB more text is refused, and what was there is kept.
- */
+/* Each event holds one delta, not the whole text so far. Text above 4 MiB is refused, and the earlier text is kept. */
 static void test_growth(void **state) {
     (void)state;
     static char piece[1 << 16];
@@ -623,7 +622,7 @@ static void test_growth(void **state) {
 static void test_growth_escaped(void **state) {
     (void)state;
     static char piece[1 << 16];
-    memset(piece, 1, sizeof piece); /* each becomes \u0001 */
+    memset(piece, 1, sizeof piece); /* each byte becomes \u0001 */
     struct fm_request request = request_of(&fm_surface_responses, "{\"input\":\"hi\"}");
     struct fm_answer answer;
     struct fm_error error;
@@ -634,7 +633,7 @@ static void test_growth_escaped(void **state) {
         taken++;
     }
     assert_int_equal(taken, 64 / 6);
-    assert_false(fm_answer_append(&answer, "y", 1)); /* it would fit, but text before it would be missing */
+    assert_false(fm_answer_append(&answer, "y", 1)); /* the text would fit, but text before it would be missing */
     assert_int_equal(answer.output.len, (size_t)taken * sizeof piece);
     fm_answer_free(&answer);
 }

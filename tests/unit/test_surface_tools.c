@@ -18,7 +18,7 @@ struct row {
 #define CHAT_TOOLS "\"tools\":[" CHAT_F "," CHAT_G "]"
 #define LARK       "\"fm\":{\"grammar\":{\"syntax\":\"lark\",\"definition\":\"x\"}}"
 
-/* For both APIs: %s is the list with f and g. */
+/* Rows for both APIs. %s is the list of tools, with f and g. */
 static const struct row shared_rows[] = {
     {"\"tools\":[]", NULL, NULL},
     {"\"tools\":[],\"tool_choice\":\"none\"", NULL, NULL},
@@ -233,7 +233,7 @@ static const struct row input_rows[] = {
      NULL, NULL},
     {"{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\",\"arguments\":\"\",\"x\":1}", IGNORED,
      "input[0].x"},
-    /* members that SDKs expect in it, or add to it */
+    /* members that SDKs expect in a call, or add to it */
     {"{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\",\"arguments\":\"{}\",\"namespace\":null,"
      "\"caller\":null,\"async\":null,\"created_by\":null,\"parsed_arguments\":{}},"
      "{\"type\":\"function_call_output\",\"call_id\":\"1\",\"output\":\"so\",\"created_by\":\"me\",\"caller\":"
@@ -534,9 +534,9 @@ static void check_events(const struct stream *stream, const char *fast, const ch
     fm_buf_free(&text);
 }
 
-/* The call whose events are between its item's added and done. */
+/* The call whose item was added and is not done yet. */
 struct open_call {
-    struct json_object *item; /* as it was added; NULL: none is open */
+    struct json_object *item; /* the item as it was added; NULL: no call is open */
     size_t deltas;
 };
 
@@ -707,7 +707,7 @@ static void test_report(void **state) {
     json_object_put(object);
 }
 
-/* ---- what an engine may not ---- */
+/* ---- calls that an engine may not make ---- */
 
 static struct fm_answer answer_to(const char *members) {
     char body[1024];
@@ -724,9 +724,9 @@ static void test_calls_that_may_not_be(void **state) {
     (void)state;
     static const struct {
         const char *members;
-        const char *good; /* called before; NULL: nothing */
+        const char *good; /* the tool that was called before; NULL: none */
         const char *bad;
-        const char *word; /* of the error's sentence */
+        const char *word; /* a part of the error's text */
     } rows[] = {
         {"\"tools\":[]", NULL, "f", "unknown tool"},
         {TOOLS, "f", "h", "unknown tool"},

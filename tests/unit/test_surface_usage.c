@@ -59,7 +59,7 @@ static const struct row {
     {&fm_surface_completions, "{\"prompt\":\"x\"}", {7, U, 3, U}, CHAT("", ""), NULL},
 };
 
-/* The members of an answer's object with these counts; adds brackets if the surface only writes members. */
+/* The members of an answer's object with these counts. Adds brackets if the surface only writes members. */
 static struct json_object *object_of(const struct row *row) {
     struct fm_request request = request_of(row->surface, row->body);
     struct fm_answer answer;
@@ -126,7 +126,7 @@ static void a_stored_response_has_the_same_counts(void **state) {
     }
 }
 
-/* An answer after another choice: the prompt is counted once; the other counts are added if both are known. */
+/* The counts of two choices are added: the prompt is counted once, and other counts are added if both are known. */
 static void several_choices(void **state) {
     static const struct {
         struct fm_usage first, second, sum;

@@ -8,10 +8,10 @@
 struct machine {
     int cores;
     double busy;
-    double waits; /* how much slower delayed threads are: each waits for the slowest */
+    double waits; /* how much longer a token takes if threads are delayed, because each thread waits for the slowest */
 };
 
-/* The share of the processors that `threads` get, in threads. */
+/* How many processors' time `threads` threads get. */
 static double share(const struct machine *machine, int threads) {
     double room = machine->cores - machine->busy;
     double fair = (double)machine->cores / 2;
@@ -59,7 +59,7 @@ static void as_many_as_are_fast(void **state) {
         int expected;
     } rows[] = {
         {{1, 1, 5}, 1}, {{2, 2, 5}, 1}, {{2, 1, 5}, 1},    {{4, 1, 5}, 3},
-        {{8, 4, 5}, 4}, {{8, 8, 5}, 4}, {{2, 1, 1.05}, 2}, /* they lose time, but one thread would be slower */
+        {{8, 4, 5}, 4}, {{8, 8, 5}, 4}, {{2, 1, 1.05}, 2}, /* delayed, but still faster than one thread */
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct fm_thread_count count;
@@ -82,11 +82,11 @@ static void all_again_when_the_machine_is_free(void **state) {
     run(&count, &machine, &now, 9000, 1);
     assert_int_equal(count.now, 8);
     machine.busy = 1;
-    run(&count, &machine, &now, 1000, 1); /* it reacts at once */
+    run(&count, &machine, &now, 1000, 1); /* the count changes at once */
     assert_int_equal(count.before ? count.before : count.now, 7);
 }
 
-/* Another program that sometimes takes a processor, for less than two windows. */
+/* Another program sometimes takes a processor, for less than two windows. */
 static void a_moment_changes_nothing(void **state) {
     (void)state;
     struct fm_thread_count count;
@@ -109,7 +109,7 @@ static void trials_are_rare(void **state) {
     assert_in_range(now / 1000 - fewer, 500, 2000);
 }
 
-/* A token of a long batch takes less time than a single one, so it is not compared with it. */
+/* A token of a long batch takes less time than a single token. So these times are not compared. */
 static void only_batches_of_a_kind_are_compared(void **state) {
     (void)state;
     struct fm_thread_count count;
@@ -164,7 +164,7 @@ static void a_trial_is_given_up(void **state) {
 static void batches_are_long_between_trials(void **state) {
     (void)state;
     struct fm_thread_count count;
-    struct machine machine = {2, 1, 1.05}; /* they lose time, but one thread would be slower */
+    struct machine machine = {2, 1, 1.05}; /* delayed, but still faster than one thread */
     int64_t now = 0;
     fm_thread_count_init(&count, 2);
     assert_true(fm_thread_count_is_settled(&count, 0));

@@ -191,7 +191,7 @@ static void shown(void **state) {
         {"abcd", 3, 3},
         {"a\xC3\xA9", 3, 3},
         {"ab\xC3\xA9", 3, 2},
-        {"ab\xC3", 3, 3}, /* it was already incomplete */
+        {"ab\xC3", 3, 3}, /* the sequence was already incomplete */
         {"\xF0\x9F\x98\x80", 3, 0},
         {"\xE2\x82\xAC\xE2\x82\xAC", 5, 3},
     };
@@ -205,7 +205,7 @@ static void shown(void **state) {
     }
 }
 
-/* Each byte value at each place of texts with about the width of a step. */
+/* Puts each byte value at each place of texts that are about as long as a step of the code. */
 static void plain_ascii(void **state) {
     (void)state;
     for (size_t len = 0; len <= 20; len++) {

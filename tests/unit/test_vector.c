@@ -55,7 +55,7 @@ static void a_value_among_others(void **state) {
     fm_json_array_end(&w);
     assert_memory_equal(buf.data, "[\"AACAPw==\",\"AACAPw==\"]", buf.len);
     fm_buf_free(&buf);
-    fm_buf_init(&buf, 5); /* without room, it fails like any other value */
+    fm_buf_init(&buf, 5); /* without room, writing a vector fails like any other value */
     w = fm_json_writer_on(&buf);
     fm_vector_write(rows[0].values, 1, &w);
     assert_true(buf.failed);

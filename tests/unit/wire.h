@@ -77,7 +77,8 @@ static inline void expect_text(const char *name, const char *way, size_t at, con
     }
 }
 
-/* A parser under test: `start` makes a new one that writes to `log`; `end` writes its last event and frees it. */
+/* A parser under test. `start` makes a new parser that writes to `log`. `end` writes the last event and frees the
+ * parser. */
 struct subject {
     void *(*start)(struct transcript *log);
     piece_fn feed;
@@ -85,7 +86,7 @@ struct subject {
 };
 
 /*
- * Feeds `data` whole, byte by byte, and (if it is short) split at every position: the result must always be `expected`.
+ * Feeds `data` whole, byte by byte, and (if it is short) split at every position. The result must always be `expected`.
  */
 static inline void expect_in_any_split(const struct subject *subject, const char *name, const char *data, size_t len,
                                        const char *expected) {

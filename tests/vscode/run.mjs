@@ -299,7 +299,7 @@ async function withDownload(window) {
     assert.match(label, /MODEL_NOT_READY/);
     await picture(window, "no-model");
     await window.page.click(ITEM);
-    await window.page.mouse.move(600, 600); // the mouse's hover text would hide the notification
+    await window.page.mouse.move(600, 600); // under the mouse, a hover text would hide the notification
     await window.page.waitForSelector(PICK, { timeout: 60_000 });
     await picture(window, "models");
     assert.ok((await window.page.locator(`${PICK} .label-name`).allTextContents()).includes("qwen3-0.6b"));

@@ -1,9 +1,9 @@
 /*
- * Things that none of our programs does in a way that a test could see. wine.py builds this program from it and
- * libfm_base.a, and the DLL with -DLIBRARY.
+ * Actions that our programs do not do in a way that a test could see. wine.py builds this program from this file and
+ * libfm_base.a. With -DLIBRARY, the file becomes the DLL.
  *
  *   probe end       loads probe.dll and ends by _exit with status 7
- *   probe patience  calls fm_run_on_stack_within with what waits for twice its limit, and with what computes
+ *   probe patience  calls fm_run_on_stack_within with a function that waits for twice the limit, and one that computes
  *   probe errors    prints the errors that Windows gives for programs that it does not allow to start
  */
 #include <windows.h>
@@ -12,7 +12,7 @@
 
 BOOL WINAPI DllMain(HINSTANCE library, DWORD reason, void *reserved);
 
-/* Like the end of a C++ object, which may wait for a thread that is gone, or use what that thread left unfinished. */
+/* Behaves like a C++ destructor, which may wait for a thread that is gone, or use what that thread left unfinished. */
 BOOL WINAPI DllMain(HINSTANCE library, DWORD reason, void *reserved) {
     (void)library;
     (void)reserved;

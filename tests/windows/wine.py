@@ -33,7 +33,7 @@ QUESTION = {"input": "What is the capital of France?", "temperature": 0, "max_ou
 os.environ.setdefault("WINEPREFIX", os.path.join(WINDOWS, "wine"))
 os.environ.setdefault("WINEDEBUG", "-all")
 os.environ["FM_BIN"] = START
-os.environ.setdefault("FM_LINES", "1000")  # of test_sessions: each takes ten times as long as without wine
+os.environ.setdefault("FM_LINES", "1000")  # for test_sessions: each line takes ten times as long as without wine
 os.environ.setdefault("FM_SLOW", "3")  # wine is slower than Windows
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 import patience  # noqa: E402
@@ -165,7 +165,7 @@ class Windows(unittest.TestCase):
         self.assertTrue(gone)
 
     def test_a_helper_ends_with_its_parent(self):
-        """Its parent is a Windows command line, and its input stays open."""
+        """The helper's parent is a Windows command line, and the helper's input stays open."""
         program = "Z:" + PROGRAMS.replace("/", "\\") + "\\fm-proxy.exe"
         read_end, write_end = os.pipe()
         parent = subprocess.Popen(["wine", "cmd", "/c", program, "--engine", "fake"], stdin=read_end, stdout=subprocess.PIPE)
@@ -281,7 +281,7 @@ class Windows(unittest.TestCase):
             self.assertEqual(helper.close(), 0)
 
     def test_no_handle_but_the_pipes_is_inherited(self):
-        """Only the helper holds its output, so that its end is noticed while its engine still runs."""
+        """Only the helper holds its output pipe. So its end is noticed while its engine still runs."""
         helper = self.helper()
         call = helper.start("responses.create", {"input": wire.script("a", {"hang": "hard"}), "stream": True})
         helper.event(call, "response.output_text.delta")
@@ -334,7 +334,7 @@ class Llama(unittest.TestCase):
             self.assertEqual(helper.close(), 0)
 
     def test_an_exception_of_a_library_is_an_error(self):
-        """Each of llama.cpp's DLLs has a separate C++ library: an exception of one is caught in another."""
+        """Each of llama.cpp's DLLs has a separate C++ library. An exception that one DLL throws is caught in another."""
         with tempfile.TemporaryDirectory() as folder:
             template = os.path.join(folder, "template.jinja")
             with open(template, "w") as file:

@@ -2,7 +2,7 @@
 //
 //     node node-llama-cpp.mjs MODEL SEQUENCES THREADS
 //
-// It uses evaluate(), the fastest way that the library has, and keeps a sequence's tokens for the next request.
+// It uses evaluate(), the library's fastest function, and keeps a sequence's tokens for the next request.
 import { createInterface } from "node:readline";
 import { getLlama } from "node-llama-cpp";
 

@@ -9,7 +9,7 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 export const PICTURES = join(root, "build", "gateway-ui");
 export const CHROMIUM = process.env.FM_CHROMIUM ?? "/usr/bin/chromium";
 export const hasChromium = existsSync(CHROMIUM);
-/** For events that must come: far longer than a slow machine needs. */
+/** The time limit for events that must come. It is far longer than a slow machine needs. */
 export const WAIT = Number(process.env.FM_TEST_WAIT ?? 120_000);
 
 export class Browser {

@@ -1,4 +1,4 @@
-// The stand-in's answers for people who look at the page, by hand or in pictures: one answer has everything that a page shows.
+// The stand-in's answers for people who look at the page or its pictures. One answer has everything that a page shows.
 import { deflateSync } from "node:zlib";
 import { StandIn } from "./stand-in.mjs";
 

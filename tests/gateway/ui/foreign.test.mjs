@@ -1,6 +1,6 @@
-// Pages of other sites, in Chromium, against the real gateway: one that knows its port and even its token, and one whose name
-// now leads to 127.0.0.1 (rebinding). The gateway's own page makes each attack too, and there it works. This proves that the
-// gateway stops the attack, not a mistake in it.
+// Pages of other sites attack the real gateway, in Chromium. One page knows the gateway's port and even its token. The name of
+// another page leads to 127.0.0.1 after its load (DNS rebinding). The gateway's own page makes each attack too, and succeeds.
+// This proves that the gateway stops the attacks, and that they do not fail by a mistake.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -50,7 +50,7 @@ afterEach(async () => {
   assert.equal(await gateway.remove(), 0, gateway.log);
 });
 
-/** Runs in the page: what a script gets from a WebSocket, even if it knows the token, and from HTTP. */
+/** Runs in the page. Returns what a script gets from a WebSocket, even if it knows the token, and from HTTP. */
 async function attack({ sockets, addresses, token }) {
   const socket = (url) =>
     new Promise((resolve) => {

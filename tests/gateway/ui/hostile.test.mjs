@@ -1,4 +1,4 @@
-// Texts that attack the page: in answers, tool output, titles, names. None runs, none loads anything, none leaves its place.
+// Texts that attack the page: in answers, tool output, titles, names. No text runs, loads anything or leaves its place.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Browser, hasChromium } from "./browser.mjs";

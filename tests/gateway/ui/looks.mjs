@@ -10,7 +10,7 @@ import { ANSWER, fill } from "./demo.mjs";
 import { Browser, PICTURES } from "./browser.mjs";
 import { StandIn } from "./stand-in.mjs";
 
-/** A page is loaded once for each: at 832 px, the side bar covers the rest of the page, or stands beside it. */
+/** The kinds of screen. A page is loaded once for each kind: at 832 px, the side bar covers the page or stands beside it. */
 export const SCREENS = [
   {
     hasTouch: true,
@@ -144,7 +144,7 @@ export async function look(browser, name, { hasTouch, sizes }, visit) {
     }
   } finally {
     await page.context().close();
-    await gateway.stop().catch(() => {}); // it may be stopped already, as a part of the state
+    await gateway.stop().catch(() => {}); // some states have stopped the gateway already
   }
 }
 

@@ -31,7 +31,7 @@ const it = (name, run) => test(name, { skip }, run);
 const field = (where = page) => where.getByRole("textbox", { name: "Message" });
 const item = (role, where = page) => where.locator(`jarvis-message-item.${role}`);
 const button = (name, where = page) => where.getByRole("button", { name, exact: true });
-/** Waits until the page is logged in: it shows its field while it connects. */
+/** Waits until the page is logged in. The field alone does not prove this: the page already shows it while it connects. */
 async function loggedIn(where = page) {
   await until(() => sessionStorage.getItem("jarvis.token") !== null, undefined, where);
   await field(where).waitFor();
@@ -475,7 +475,8 @@ it("who was typing answers nothing by accident", async () => {
   gateway.script = asking(log);
   await enter();
   await page.evaluate(() => {
-    const { showModal } = HTMLDialogElement.prototype; // clicks while it opens: later is too late on a slow machine
+    // clicks while the dialog opens, because a later click is too late on a slow machine
+    const { showModal } = HTMLDialogElement.prototype;
     HTMLDialogElement.prototype.showModal = function () {
       showModal.call(this);
       globalThis.clicked = [".approve", ".deny"].map((name) => this.querySelector(name).click());

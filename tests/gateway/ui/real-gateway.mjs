@@ -17,7 +17,7 @@ export const MODELS = join(root, "build", "models");
 export const hasGateway = existsSync(PROGRAM) && existsSync(join(BIN, "gateway-ui", "index.html"));
 export const hasModel = existsSync(join(BIN, "fm-engine-llama")) && existsSync(MODELS);
 
-/** A message that the fake engine answers with these steps: texts, and those of helper/engine/fake/script.c. */
+/** A message that makes the fake engine answer with these steps: texts, and the steps of helper/engine/fake/script.c. */
 export const script = (...steps) => JSON.stringify(steps);
 export const call = (name, input) => ({ tool_call: { name, arguments: JSON.stringify(input) } });
 
@@ -46,7 +46,7 @@ export class RealGateway {
     return `http://127.0.0.1:${this.port}`;
   }
 
-  /** Starts it, and uses the same port when it is started again. */
+  /** Starts the gateway. Each start uses the same port. */
   async start() {
     this.process = spawn(PROGRAM, this.options, {
       cwd: this.folder,
@@ -69,7 +69,7 @@ export class RealGateway {
     return stdout.trim();
   }
 
-  /** Ends it; returns its exit status, or the signal that ended it. */
+  /** Ends the gateway. Returns its exit status, or the signal that ended it. */
   async end(signal = "SIGTERM") {
     if (this.process.exitCode === null && this.process.signalCode === null) this.process.kill(signal);
     const [status, by] = await this.ended;

@@ -63,7 +63,7 @@ async function open(options = { viewport: { width: 1200, height: 800 } }) {
   return opened;
 }
 
-/** Waits until the page is logged in: it shows its field while it connects. */
+/** Waits until the page is logged in. The field alone does not prove this: the page already shows it while it connects. */
 async function enter(link) {
   await page.goto(link ?? (await gateway.link()));
   await page.waitForFunction(() => sessionStorage.getItem("jarvis.token") !== null);
@@ -313,7 +313,7 @@ test("the model of the set-up answers", { skip: skip || (!hasModel && "there is 
   await item("assistant").getByText(/\w{2,}/).first().waitFor();
   await button("Stop the answer")
     .click({ timeout: 5000 })
-    .catch(() => {}); // it has ended, or waits for an approval
+    .catch(() => {}); // the answer has ended, or waits for an approval
   await Promise.race([ready(), dialog().waitFor()]);
   await look("model");
   if (await dialog().isVisible()) await answer("Deny");

@@ -88,7 +88,7 @@ export class StandIn {
     this.cut();
     this.sockets.close();
     const closed = new Promise((resolve) => this.server.close(resolve));
-    this.server.closeAllConnections(); // also unused connections that Chromium has opened, because close() waits for them
+    this.server.closeAllConnections(); // also closes unused connections that Chromium has opened, because close() waits for them
     await closed;
   }
 

@@ -27,7 +27,7 @@ afterEach(async () => {
   await gateway.stop();
 });
 
-const later = globalThis.setTimeout; // because a test below replaces it
+const later = globalThis.setTimeout; // the real timer, because a test below replaces it
 
 /** Resolves when `holds()` is true; checks again at each state and event. */
 function until(holds) {

@@ -1,4 +1,4 @@
-/* Agents: files of a workspace become a prompt, or an error that names file and line. */
+/* Agents: the files of a workspace become a prompt, or an error that names the file and the line. */
 #include "agents/agent.h"
 
 #include <setjmp.h>

@@ -31,7 +31,8 @@ static void decided(void *context, const char *id, enum gw_verdict verdict, cons
     snprintf(seen->reason, sizeof seen->reason, "%s", reason);
     assert_string_equal(id, seen->id);
     if (seen->answers) {
-        assert_false(gw_approval_answer(seen->approvals, seen->id, true, NULL, 0)); /* itself: this is too late */
+        /* an answer to itself is too late */
+        assert_false(gw_approval_answer(seen->approvals, seen->id, true, NULL, 0));
         assert_true(gw_approval_answer(seen->approvals, seen->answers, true, NULL, 0));
     }
     if (seen->opens) {
@@ -112,7 +113,7 @@ static void a_run_ends(void **state) {
     }
     assert_false(gw_approval_answer(approvals, seen[0].id, true, NULL, 0));
     struct seen last = {.count = 0};
-    open_one(approvals, "c", &last, 0); /* the list's end is still in the right place */
+    open_one(approvals, "c", &last, 0); /* the pointer to the list's end is still right */
     assert_int_equal(gw_approvals_count(approvals), 3);
     gw_approvals_free(approvals);
     assert_int_equal(seen[1].verdict, GW_WITHDRAWN);

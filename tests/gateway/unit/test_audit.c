@@ -1,4 +1,4 @@
-/* The audit: its records are without secrets, and complete after a crash; and a full disk. */
+/* The audit: its records contain no secrets, and are complete after a crash. Also on a full disk. */
 #include "loop.h"
 
 #include "security/audit.h"
@@ -178,7 +178,7 @@ static void a_full_disk_is_reported(void **state) {
     assert_int_equal(gw_audit_tool_before(audit, &bash, "user", "{}", 2, on_done, NULL, &error), FM_OK);
     wait_for_it();
     setrlimit(RLIMIT_FSIZE, &all);
-    assert_int_equal(last.code, FM_UNAVAILABLE); /* so that no tool runs */
+    assert_int_equal(last.code, FM_UNAVAILABLE); /* because of this error, no tool runs */
     assert_int_equal(gw_audit_tool_before(audit, &bash, "user", "{}", 2, on_done, NULL, &error), FM_OK);
     wait_for_it();
     assert_int_equal(last.code, FM_OK);

@@ -16,7 +16,7 @@ static char *random_text(size_t *len) {
     *len = 0;
     for (size_t i = 0; i < count; i++) {
         char number[12];
-        snprintf(number, sizeof number, "%zu", i); /* so that all places are different */
+        snprintf(number, sizeof number, "%zu", i); /* makes all parts of the text different */
         const char *part = i % 3 ? parts[rand() % 9] : number;
         memcpy(text + *len, part, strlen(part));
         *len += strlen(part);
@@ -51,7 +51,7 @@ static void nothing_is_lost(void **state) {
             while (covered < len && is_space(text[covered])) {
                 covered++;
             }
-            if ((size_t)(at - text) > covered) { /* an earlier place is in the overlap, or a repeated text */
+            if ((size_t)(at - text) > covered) { /* an earlier place is in the overlap, or has the same text */
                 fail_msg("a gap before chunk %zu of %s", i, text);
             }
             size_t end = (size_t)(at - text) + chunk->len;
@@ -136,7 +136,7 @@ static void halves(void **state) {
     assert_true(gw_chunks_halve(&chunks, 0));
     assert_true(gw_chunks_halve(&chunks, 2));
     assert_int_equal(chunks.count, 4);
-    for (int i = 0; i < 100; i++) { /* until they are too short */
+    for (int i = 0; i < 100; i++) { /* halves the chunks until they are too short */
         while (gw_chunks_halve(&chunks, (size_t)i % chunks.count)) {
         }
     }

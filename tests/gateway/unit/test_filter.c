@@ -1,5 +1,5 @@
-/* The secrets filter: what it finds and what it keeps, that cuts change nothing, and its time on texts that are meant
- * to be slow. */
+/* The secrets filter: what it finds and what it keeps; results that do not depend on how a text is cut; and its speed
+ * on texts that are meant to be slow. */
 #include "loop.h"
 
 #include "base/clock.h"
@@ -19,7 +19,7 @@ struct row {
     const char *expected; /* NULL: the text stays */
 };
 
-/* Not real keys: the right kind and number of characters. */
+/* These are not real keys, but have the right kind and number of characters. */
 static const struct row formats[] = {
     {"key sk-ant-api03-" AN40 " ok", "key " R " ok"},
     {"sk-proj-" AN40, R},
@@ -269,7 +269,7 @@ static void long_values(void **state) {
     fm_buf_free(&text);
 }
 
-/* Finds the text that occurrences cover, in a slow and simple way. */
+/* Finds the text that the secrets cover, in a slow and simple way. */
 static void reference(const char *text, size_t len, struct fm_buf *out) {
     bool *hit = calloc(len + 1, 1);
     for (size_t i = 0; i < len; i++) {
@@ -389,7 +389,7 @@ static void cuts_change_nothing(void **state) {
     }
 }
 
-/* A chat is read while it is written: ordinary words are not held back. */
+/* Users read an answer while it is written: the filter does not hold back ordinary words. */
 static void plain_text_comes_at_once(void **state) {
     struct gw_filter *filter = gw_filter_new(known);
     struct fm_buf out;

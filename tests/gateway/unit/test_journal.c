@@ -84,7 +84,7 @@ static void it_is_on_the_disk_when_it_is_said(void **state) {
     assert_int_equal(info.st_mode & 0777, 0600);
 }
 
-/* Everything that waits is one batch; what comes meanwhile is the next batch. */
+/* All writes that wait make one batch. Writes that come while it is written make the next batch. */
 static void order_is_kept(void **state) {
     char expected[16 * 2000 + 1] = "";
     char line[16];
@@ -111,7 +111,7 @@ static void a_full_disk_acknowledges_nothing(void **state) {
     (void)state;
     append_and_wait("one\n");
     limit_files(10);
-    append_and_wait("a line that finds no room\n"); /* only its first 6 bytes find room */
+    append_and_wait("a line that finds no room\n"); /* only the first 6 bytes of the line find room */
     assert_int_equal(f.failed, 1);
     assert_int_equal(f.error.code, FM_UNAVAILABLE);
     assert_non_null(strstr(f.error.detail, "x.jsonl"));
@@ -207,7 +207,7 @@ static enum fm_code look(void *context, struct fm_error *error) {
     return fm_fail(error, FM_NOT_FOUND, "nothing to see");
 }
 
-/* Work sees what was queued before it, and not what comes later. */
+/* Queued work sees the writes that were queued before it, and no later ones. */
 static void work_has_its_place(void **state) {
     struct fm_error error;
     (void)state;

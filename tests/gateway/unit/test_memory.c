@@ -15,10 +15,10 @@ struct fixture {
     struct gw_memory *memory;
     const char *model;
     size_t dimensions;
-    size_t too_long; /* longer texts are too long for the model; 0: none */
-    bool later;      /* its answers come later, from the loop */
+    size_t too_long; /* texts above this length are too long for the model; 0: no limit */
+    bool later;      /* the model's answers come later, from the loop */
     bool fails;      /* the model does not answer */
-    bool keeps;      /* it answers when the test wants */
+    bool keeps;      /* the model answers when the test wants */
     struct gw_embedding *kept;
     uv_timer_t timer;
     size_t calls;
@@ -361,7 +361,7 @@ static void what_is_known_is_not_embedded_again(void **state) {
     assert_true(finds("dog", key_a));
     say(key_a, "three cats");
     assert_int_equal(index_one(key_a), FM_OK);
-    assert_int_equal(f.texts, 4); /* the chunk has grown, and the search was one text */
+    assert_int_equal(f.texts, 4); /* one text for the chunk that has grown, and one for the search */
     assert_true(finds("cats", key_a));
     assert_int_equal(number("SELECT count(*) FROM chunks"), 2);
     assert_int_equal(number("SELECT count(*) FROM embedding_cache"), 2);
@@ -380,7 +380,7 @@ static void what_is_forgotten_is_gone(void **state) {
     assert_int_equal(f.count, 1);
     assert_true(strstr(f.paths[0], key_b));
     remove_transcript(key_b);
-    assert_int_equal(sync_all(), FM_OK); /* it notices that by itself */
+    assert_int_equal(sync_all(), FM_OK); /* it notices the removal by itself */
     assert_int_equal(search("zebra"), FM_OK);
     assert_int_equal(f.count, 0);
     assert_int_equal(number("SELECT count(*) FROM files"), 0);
@@ -401,7 +401,7 @@ static bool is_in_file(const char *name, const char *text) {
     return found;
 }
 
-/* Neither in a table nor in the bytes of a free page or of the log. */
+/* The text is neither in a table nor in the bytes of a free page or of the log. */
 static void what_is_forgotten_is_in_no_file(void **state) {
     (void)state;
     say(key_a, "okapi one");
@@ -483,7 +483,7 @@ static void no_model_keeps_what_is_there(void **state) {
     assert_true(finds("hound", key_a));
 }
 
-/* The model has the same name but other vectors: the first of them shows it. */
+/* The model has the same name but other vectors. Its first vector shows this. */
 static void other_vectors_begin_anew(void **state) {
     (void)state;
     say(key_a, "one dog");
@@ -492,7 +492,7 @@ static void other_vectors_begin_anew(void **state) {
     f.dimensions = 48;
     say(key_a, "three birds");
     assert_int_equal(index_one(key_a), FM_OK);
-    assert_int_equal(sync_all(), FM_OK); /* after the indexing that it has begun by itself */
+    assert_int_equal(sync_all(), FM_OK); /* ends after the new indexing that the change has started */
     assert_int_equal(number("SELECT count(*) FROM chunks WHERE length(embedding) = 192"), 2);
     assert_int_equal(number("SELECT count(*) FROM embedding_model"), 1);
     assert_true(finds("automobile", key_b) || finds("cars", key_b));
@@ -529,7 +529,7 @@ static void without_a_model_words_are_searched(void **state) {
     say(key_a, "the secret of the pyramid");
     say(key_b, "an automobile");
     assert_int_equal(sync_all(), FM_UNAVAILABLE); /* the result says that there is no model */
-    assert_int_equal(f.calls, 1);                 /* and it does not try for each text */
+    assert_int_equal(f.calls, 1);                 /* and it does not try again for each text */
     assert_true(finds("pyramids", key_a));        /* found by its stem */
     assert_false(f.by_meaning);
     assert_int_equal(search("car"), FM_OK);

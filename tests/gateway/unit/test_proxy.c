@@ -1,6 +1,6 @@
 /*
- * The browser's proxy, where a host has several addresses. The addresses of a host, and which of them may be reached,
- * are those of this file: linked with --wrap for uv_getaddrinfo, gw_address_refused and gw_address_near.
+ * The browser's proxy, when a host has several addresses. This file decides which addresses a host has, and which of
+ * them may be reached: the linker (--wrap) replaces uv_getaddrinfo, gw_address_refused and gw_address_near.
  */
 #include "loop.h"
 
@@ -16,7 +16,7 @@
 #define UNREACHABLE   4 /* RFC 1928, section 6 */
 #define NOT_ALLOWED   2
 
-static int ports[ADDRESSES_MAX]; /* of 127.0.0.1: the addresses of every host */
+static int ports[ADDRESSES_MAX]; /* on 127.0.0.1; they stand for the addresses of every host */
 static size_t port_count;
 static int refused_port;
 
@@ -25,7 +25,7 @@ int __wrap_uv_getaddrinfo(uv_loop_t *loop, uv_getaddrinfo_t *lookup, uv_getaddri
 const char *__wrap_gw_address_refused(const struct sockaddr *address);
 const char *__wrap_gw_address_near(const struct sockaddr *address);
 
-/* As glibc makes it: each element is one piece of memory with its address, which freeaddrinfo frees. */
+/* Makes the list as glibc does: each element and its address are one block of memory, which freeaddrinfo frees. */
 static struct addrinfo *new_address(int port, struct addrinfo *next) {
     struct addrinfo *one = calloc(1, sizeof *one + sizeof(struct sockaddr_in));
     assert_non_null(one);
@@ -130,7 +130,7 @@ static void on_readable(uv_poll_t *poll, int status, int events) {
     answer->whole = answer->len == sizeof answer->bytes;
 }
 
-/* What the proxy replies when the browser asks for a host with these addresses. */
+/* What the proxy replies when the browser asks for a host with this number of addresses. */
 static int reply_of(size_t count) {
     static const unsigned char greeting[] = {5, 1, 0};
     uv_loop_t loop;
@@ -166,7 +166,7 @@ static void test_addresses(void **state) {
     assert_int_equal(reply_of(3), 0);
     assert_int_equal(reply_of(2), UNREACHABLE);
 
-    refused_port = ports[1]; /* it is passed over, and only reported if no other one can be reached */
+    refused_port = ports[1]; /* skipped, and only reported if no other address can be reached */
     assert_int_equal(reply_of(3), 0);
     assert_int_equal(refusals, 0);
     assert_int_equal(reply_of(2), NOT_ALLOWED);
@@ -180,7 +180,7 @@ static void test_addresses(void **state) {
     close(closed_two);
 }
 
-/* An address that does not even refuse: a listener whose queue is full answers nothing. */
+/* An address that gives no answer at all, not even a refusal: a listener whose queue is full. */
 static void test_silence(void **state) {
     (void)state;
     int waiting[2];

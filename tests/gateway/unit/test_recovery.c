@@ -44,7 +44,7 @@ static void recover_bytes(const char *text, size_t len) {
     free(copy);
 }
 
-/* The text after a start has repaired it; the caller frees it. */
+/* The text after a start has repaired it. The caller frees it. */
 static char *mended(const char *text, size_t *len) {
     const char *start = recovered.damaged ? recovered.kept.data : text;
     char *all = malloc(recovered.whole + recovered.closing.len + 1);
@@ -188,7 +188,7 @@ static void facts(void **state) {
     gw_recovered_free(&recovered);
 }
 
-/* A time that is too large for an event's number; multiplied by 1000, it may even wrap to a small one. */
+/* A time that is too large for an event's number. Multiplied by 1000, it may even wrap to a small number. */
 static void ends_far_away_have_no_event(void **state) {
     static const char *const times[] = {"9007199254741", "18446744073709552", "9223372036854775807"};
     char text[256];

@@ -190,7 +190,7 @@ static void the_list_is_sorted(void **state) {
     memcpy(first, f.key, sizeof first);
     say("user", "one");
     create("a");
-    do { /* until the clock has moved on */
+    do { /* repeats this until the clock has moved on */
         say("user", "two");
     } while (gw_session_find(f.sessions, first)->facts.updated_ms ==
              gw_session_find(f.sessions, f.key)->facts.updated_ms);

@@ -89,7 +89,7 @@ static void output_is_cut_between_characters(void **state) {
     assert_memory_equal(text.data + 458, "\n[... 685 bytes are left out here ...]\nx", 40);
     fm_buf_free(&text);
     gw_output_free(&output);
-    memset(raw, 0xFF, sizeof raw); /* each becomes three bytes */
+    memset(raw, 0xFF, sizeof raw); /* each byte becomes three bytes */
     check_output(raw, 333, false, "\xEF\xBF\xBD", "\xEF\xBF\xBD");
     check_output(raw, 334, true, "\xEF\xBF\xBD", "\xEF\xBF\xBD");
 }
@@ -194,8 +194,8 @@ static void inputs_are_checked(void **state) {
     json_object_put(rules);
 }
 
-/* With an empty input, each keyword at the top is checked; a part without a type, or with an unknown keyword, is only
- * noticed when the input reaches it. */
+/* With an empty input, each keyword at the top of the schema is checked. A part of the schema without a type, or with
+ * an unknown keyword, is only noticed when the input reaches it. */
 static void schemas_have_known_keywords(void **state) {
     static const char *const rows[] = {"{\"type\":\"object\",\"oneOf\":[]}", "{\"properties\":{}}"};
     struct fm_error error;

@@ -9,7 +9,10 @@ import {
   checkResponseStream,
 } from "./invariants.mjs";
 
-/** Where violations are thrown: at the end of a test, which then fails, or, without a test, at the reader of the stream. */
+/**
+ * Collects violations. It throws them at the end of a test, which then fails. Without a test, it throws them at the reader of the
+ * stream.
+ */
 export class Audit {
   #violations = [];
   #open = new Set();
@@ -86,7 +89,7 @@ function checkHead({ status, body, headers }, type) {
   assert.equal(type, "application/json", "an error that is not JSON");
   assert.match(headers.get("x-should-retry") ?? "", /^(true|false)$/, "an error without x-should-retry");
   const again = headers.get("x-should-retry") === "true";
-  // A rate limit of the model has its time, but the client is not told to retry.
+  // The error for a rate limit of the model has a time to wait, but does not tell the client to retry.
   assert.ok(headers.has("retry-after-ms") === again || status === 429, "retry-after-ms where none is due, or none");
 }
 

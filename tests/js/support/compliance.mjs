@@ -1,12 +1,12 @@
-// The Open Responses compliance suite (openresponses/openresponses), from a checkout of it, with client.fetch for the network.
-// It is TypeScript for a bundler: what it needs is first compiled into a separate folder.
+// The Open Responses compliance suite (openresponses/openresponses), from a checkout, with client.fetch in place of fetch. The
+// suite is TypeScript for a bundler, so the needed files are first compiled into a separate folder.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { fakeOptions } from "./helper.mjs";
 
-/** Lets the fake engine call a tool that it may call, as the suite expects from a model. */
+/** Makes the fake engine call a tool whenever it may, because the suite expects this from a model. */
 export const callingEnv = { ...fakeOptions.env, FM_ENGINE_FAKE_CALLS: "auto" };
 
 const here = createRequire(import.meta.url);

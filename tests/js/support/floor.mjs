@@ -8,8 +8,8 @@ import { promisify } from "node:util";
 const run = promisify(execFile);
 
 /**
- * Gcc 11's C++ library, which RHEL 9 also has. Debian 12 has it as an archive; the versions of its symbols are in another
- * package.
+ * Gcc 11's C++ library, which RHEL 9 also has. Debian 12 only has it as a static archive, and the versions of its symbols in
+ * another package.
  */
 const CXX = {
   version: "11.3.0-12",

@@ -1,5 +1,5 @@
-// Tests a platform's package on a machine of another kind: it is packed, installed by npm as on that platform, found, and run
-// by a program that translates its programs. The helper answers, streams an answer of the real model, makes one that follows a
+// Tests a platform's package on a machine of another kind: it is packed, installed by npm as on that platform, and found. An
+// emulator runs its programs. The helper answers a request, streams an answer of the real model, makes an answer that follows a
 // schema, and ends.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -80,7 +80,7 @@ async function install(scope, platform, runner, programs) {
   return project;
 }
 
-/** Puts a script in place of a program, and the program beside it. */
+/** Moves a program to another name, and puts a script in its place that starts it by `runner`. */
 function startBy(runner, path) {
   const moved = path.replace(/(\.exe)?$/, ".moved$1");
   renameSync(path, moved);

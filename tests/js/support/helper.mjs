@@ -33,7 +33,7 @@ export const root = join(here, "..", "..", "..");
 export const stubPath = join(here, "..", "fixtures", "stub-helper.mjs");
 export const helperPath = process.env.FM_PROXY_PATH || join(root, "build", "bin", "fm-proxy");
 
-// No engine finds state that another test's engine has saved.
+// No engine may find state that another test's engine has saved.
 process.env.FM_PROXY_NO_KV_CACHE_FILES ??= "1";
 
 /** A sanitizer's options must reach the helper, which otherwise gets little of the environment. */
@@ -88,7 +88,7 @@ export const modelOptions = {
   env: {
     // Test files run at the same time: an engine with more threads than free processors would wait for them.
     FM_ENGINE_LLAMA_THREADS: process.env.FM_ENGINE_LLAMA_THREADS || "1",
-    // Because texts are compared.
+    // The same request must give the same text, because tests compare texts.
     FM_ENGINE_LLAMA_REPEATABLE: "1",
     ...sanitizerEnv,
   },

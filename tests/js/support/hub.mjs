@@ -6,8 +6,7 @@ const hash = (bytes) => createHash("sha256").update(bytes).digest("hex");
 
 /**
  * Serves `files`, a map of OWNER/NAME/PATH to bytes, until the test `t` is over; meanwhile HF_ENDPOINT names this server. It
- * gives a wrong hash for the file `wrong`, the first `overloads` requests fail, and `list`, if set, is sent in place of every
- * answer.
+ * gives a wrong hash for the file `wrong`. The first `overloads` requests fail. If `list` is set, it replaces every answer.
  */
 export async function serveHub(t, files) {
   const hub = { asked: [], files, wrong: "", overloads: 0 };

@@ -56,7 +56,7 @@ const STATUS = {
 };
 const TOLD = ["completed", "incomplete", "cancelled"];
 
-/** Events of a part: the item's list that has the part, what happens, and the type of the part. */
+/** The events of a part: the list of the item that has the part, what happens, and the type of the part. */
 const PART_EVENTS = {
   "response.content_part.added": ["content", "added"],
   "response.content_part.done": ["content", "done"],

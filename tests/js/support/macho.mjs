@@ -27,7 +27,7 @@ function numbers(kind, ...more) {
   return bytes;
 }
 
-/** A load command with a text at `offset`; its end is filled with zeros to whole words. */
+/** A load command with a text at `offset`. Zeros after the text fill the last word. */
 function named(kind, offset, text) {
   const bytes = Buffer.alloc(Math.ceil((offset + text.length + 1) / 8) * 8);
   [kind, bytes.length, offset].forEach((number, index) => bytes.writeUInt32LE(number, index * 4));

@@ -1,13 +1,16 @@
 // How long tests wait, and how they may check how long something took. A machine may be slow, and busy with other work: see
-// tests/e2e/patience.py; this is the part of it that tests of the package need.
+// tests/e2e/patience.py. This file has the part that the tests of the package need.
 
 /** Milliseconds after which something counts as hanging. */
 export const WAIT = 120_000;
 const RUNS = 5;
-const BUSY = 4; // times slower than without other work: then even what must happen within a second may take longer
+const BUSY = 4; // on a machine that is this many times slower, even what must happen within a second may take longer
 const LOOP_MS = 400; // the time of pace()'s loop on the machine for which the bounds were written
 
-/** How many times slower than on that machine a piece of work is now, or than on this one without other work; at least 1. */
+/**
+ * How many times slower a piece of work is now than on the machine of LOOP_MS, or than on this one without other work; at least
+ * 1.
+ */
 function pace() {
   const started = performance.now();
   const before = process.cpuUsage();

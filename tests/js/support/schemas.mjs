@@ -58,7 +58,7 @@ export function faults(name, definition, value, { left = false } = {}) {
   const $ref = `${name}.schema.json#/$defs/${definition}`;
   const validate = ajv.getSchema($ref);
   assert.ok(validate, `${name}.schema.json has no ${definition}`);
-  // A definition that is only a part of other objects does not forbid other members by itself.
+  // The definition does not forbid other members itself if it is only a part of other objects.
   if (validate.schema.properties !== undefined && validate.schema.type === undefined) {
     const whole = ajv.compile({ allOf: [{ $ref }], unevaluatedProperties: false });
     return whole(value) ? null : describe(whole);
@@ -144,7 +144,7 @@ export const quoted = (text) => [...prose(text).matchAll(/`([^`]+)`/g)].map(([, 
 
 /**
  * The blocks of JSON in a document: {definitions, values: [{value, left}], line}. A comment before a block names the
- * definition of each value in it; without a comment, they are messages, or the result of the method in the heading.
+ * definition of each value in the block. Without a comment, the values are messages, or the result of the method in the heading.
  */
 export function examples(text) {
   const found = [];

@@ -8,7 +8,7 @@ import { bundle } from "../../../packaging/vscode/bundle.mjs";
 import { temporaryFolder } from "./helper.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
-/** The bundle's place in a VSIX, from its own point of view. */
+/** The folder that the bundle has in a VSIX, as the extension sees it. */
 const dist = join(here, "..", "..", "..", "packaging", "vscode", "dist");
 let text;
 

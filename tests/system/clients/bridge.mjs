@@ -1,5 +1,5 @@
 // An HTTP server in front of fm-system, for clients that only speak HTTP; only for tests. It passes on the messages unchanged,
-// apart from their ids (all requests of 2026-07-28 share one fm-system) and what `rename` changes. It handles what belongs to
+// apart from their ids (all requests of 2026-07-28 share one fm-system) and what `rename` changes. It handles the parts of
 // HTTP: sessions, status codes, streams.
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -10,7 +10,7 @@ import { text } from "node:stream/consumers";
 const META = "io.modelcontextprotocol/";
 const STATUS = { "-32601": 404 };
 
-// One fm-system. `ask` passes each message about a request to `told`, the answer last; after that `told` is not called again.
+// One fm-system. `ask` passes each message about a request to `told`. The answer is the last one: `told` is not called after it.
 class Server {
   constructor(program, args) {
     this.child = spawn(program, args, { stdio: ["pipe", "pipe", "inherit"] });
@@ -66,7 +66,7 @@ export async function bridge(program, args, rename = { request: (it) => it, answ
   const shared = new Server(program, args);
   const sessions = new Map();
 
-  // The server for a message: that of its session, or the one shared by all requests that name their version themselves.
+  // The server for a message: the server of its session, or the server for all requests that name their version themselves.
   function find(request, message, response) {
     const name = request.headers["mcp-session-id"];
     if (name !== undefined) return sessions.get(name);

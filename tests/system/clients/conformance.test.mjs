@@ -1,4 +1,4 @@
-// The public conformance suite, unmodified, on fm-system behind bridge.mjs, at each version of the protocol that it knows.
+// The public conformance suite, unmodified, on fm-system behind bridge.mjs, at each version of the protocol that the suite knows.
 // Tests that do not apply are in the tables below, with the reason, and are printed. A check that fails without a reason is a
 // failure. So is a reason that no check needs, and an unknown scenario.
 import assert from "node:assert/strict";
@@ -24,7 +24,7 @@ const ASKS = "the user is asked for a yes or no alone, and only in 2026-07-28";
 const HTTP = "about HTTP, which fm-system does not speak: the bridge does";
 const REPORTS = "no such capability is declared: lists of tools, prompts and resources never change, nothing is logged";
 
-// Scenarios of which nothing applies.
+// Scenarios that do not apply at all.
 const NOT_HERE = {
   "completion-complete": "no completion: the capability is not declared",
   "dns-rebinding-protection": HTTP,
@@ -56,7 +56,7 @@ const NOT_HERE = {
   "tools-call-sampling": "nothing is asked of the client's model",
   "tools-call-with-logging": REPORTS,
 };
-// By scenario, the checks that do not apply; its others do.
+// The checks of a scenario that do not apply. The other checks of the scenario apply.
 const NOT_CHECKED = {
   "server-stateless:sep-2575-http-server-header-mismatch-400": HTTP,
   "server-stateless:sep-2575-missing-capability-http-400": "no tool needs a capability of the client",
@@ -64,7 +64,7 @@ const NOT_CHECKED = {
   "server-stateless:sep-2575-server-sends-prompts-list-changed-on-subscription": REPORTS,
   "server-stateless:sep-2575-server-sends-tools-list-changed-on-subscription": REPORTS,
 };
-// These pass, but they test the bridge more than fm-system.
+// These scenarios pass, but they test the bridge more than fm-system.
 const OF_HTTP = ["server-session-lifecycle", "server-sse-multiple-streams"];
 const EXTENSIONS = { tasks: "no tasks: calls take seconds at most", "sep-2640-skills": "no skills" };
 
@@ -101,7 +101,7 @@ async function run(t, version) {
   return new Map(found);
 }
 
-// The result of a scenario, as a line; `used` gets the reasons that were needed.
+// The result of a scenario, as a line. `used` gets the reasons that were needed.
 function judge(name, checks, used) {
   const lines = [];
   for (const { id, status, errorMessage, details } of checks.filter(({ status }) => !["SUCCESS", "INFO"].includes(status))) {

@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 const manifest = createRequire(import.meta.url).resolve("@modelcontextprotocol/inspector/package.json");
 const inspector = join(dirname(manifest), "clients/launcher/build/index.js");
 
-// {status, out, errors}. Its home is a folder of the test, because it writes there.
+// Returns {status, out, errors}. The program's home is a folder of the test, because it writes there.
 function inspect(home, config, ...args) {
   const env = { PATH: process.env.PATH, HOME: home, MCP_INSPECTOR_SECRET_STORE: "memory" };
   return new Promise((resolve) => {

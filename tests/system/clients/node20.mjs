@@ -1,5 +1,5 @@
 // The conformance suite claims to run on Node 20, but imports a function that only exists from Node 22 on. Its part for
-// servers never calls the function, so on Node 20 it gets one that throws.
+// servers never calls the function. So on Node 20 this file provides a function that throws.
 import fs from "node:fs";
 import { register } from "node:module";
 

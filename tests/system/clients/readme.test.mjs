@@ -48,7 +48,7 @@ for (const [client, { file, servers, members }] of Object.entries(CLIENTS))
     assert.ok([undefined, "stdio"].includes(server.type));
     assert.equal(server.command, INSTALLED);
 
-    // VS Code passes its own environment to a server; the files of the others name the variables that are needed.
+    // VS Code passes its own environment to a server. The other clients do not, so their files name the needed variables.
     const env = client === "VS Code" ? own : environment(server.env);
     const it = new Client({ name: "fm-system-tests", version: "0.0.0" });
     const transport = new StdioClientTransport({ command: program, args: server.args, env, stderr: "pipe" });
@@ -58,7 +58,7 @@ for (const [client, { file, servers, members }] of Object.entries(CLIENTS))
     t.after(() => it.close());
     const { tools } = await it.listTools();
     assert.equal(tools.length, 13);
-    // This machine may have no display, but the server must have got DISPLAY.
+    // This machine may have no display, but the server must have received DISPLAY.
     const { structuredContent } = await it.callTool({ name: "list_apps", arguments: {} });
     assert.ok(structuredContent.ok || structuredContent.error.code === "unavailable", JSON.stringify(structuredContent));
     assert.doesNotMatch(structuredContent.error?.detail ?? "", /DISPLAY names no X server/);

@@ -66,7 +66,7 @@ def objects_of(schema):
 
 
 class Scripted(Model):
-    """Each step is a tool and its parameters, or a function that makes them from the last result."""
+    """A model with scripted steps. Each step is a tool and its parameters, or a function that makes them from the last result."""
 
     def __init__(self):
         self.steps, self.results, self.tools = list(STEPS), [], {}

@@ -1,4 +1,4 @@
-"""fm-system with the Python SDK of the Model Context Protocol, unmodified. FOLDER has it: version 1, or version 2, which
+"""fm-system with the Python SDK of the Model Context Protocol, unmodified. FOLDER has the SDK: version 1, or version 2, which
 speaks both eras.
 
     run_python.py PROGRAM FOLDER
@@ -82,7 +82,8 @@ async def check(session, actions):
 
 
 async def run(name, mode, folder, asked=None):
-    """`asked`: the user gets a question before something is closed, and says yes; the questions are added to the list."""
+    """If `asked` is a list, the user gets a question before something is closed, and says yes. The questions are added to the
+    list."""
     log = os.path.join(folder, name + ".log")
     desktop = os.path.join(folder, name + ".json")
     with open(log, "w", encoding="utf-8"), open(desktop, "w", encoding="utf-8") as file:

@@ -33,7 +33,7 @@ async function connect(t, { Client, Transport, options }, ...more) {
   return { client, transport, errors, ...desktop };
 }
 
-// Version 1 takes the schema of the result as its second argument; undefined is the usual one.
+// Version 1 takes the schema of the result as its second argument; undefined means the usual schema.
 const call = ({ client }, kind, params, options) =>
   kind.Client === Client1 ? client.callTool(params, undefined, options) : client.callTool(params, options);
 
@@ -60,7 +60,7 @@ for (const [name, kind] of Object.entries(clients)) {
 
     await t.test("calls, and what they refuse", async (t) => {
       const it = await connect(t, kind);
-      await it.client.listTools(); // so that the SDK knows the schemas
+      await it.client.listTools(); // lists the tools, so that the SDK knows the schemas
       const tabs = await call(it, kind, { name: "list_tabs", arguments: {} });
       assert.deepEqual(
         tabs.structuredContent.tabs.map((tab) => tab.domain),
@@ -132,7 +132,7 @@ for (const [name, kind] of Object.entries(clients)) {
   });
 }
 
-// Version 2 asks the user by itself if the server wants that, and repeats the call with the answer.
+// Version 2 asks the user itself if the server requests this, and repeats the call with the answer.
 test("SDK 2 asks the user before something is closed", async (t) => {
   for (const action of ["accept", "decline"]) {
     const kind = clients["SDK 2, auto"];

@@ -1,6 +1,6 @@
 // Maps the names in the conformance suite to ours: the suite expects certain tools, a prompt and a resource. A scenario is
 // about the protocol's rules for a tool that fails, or asks; the tool's name does not matter.
-const CLOSES = { name: "close_tab", arguments: { tab_indices: [1, 2] } }; // the user is asked about it
+const CLOSES = { name: "close_tab", arguments: { tab_indices: [1, 2] } }; // fm-system asks the user before it closes two tabs
 const LISTS = { name: "list_apps", arguments: {} };
 
 export const TOOLS = {
@@ -15,7 +15,7 @@ export const TOOLS = {
 };
 export const PROMPTS = { test_simple_prompt: "act", test_prompt_with_arguments: "act" };
 export const RESOURCES = { "test://static-text": "fm-system://context/monitors" };
-const QUESTION = ["confirm", "user_name"]; // the key of a question here, and in the suite
+const QUESTION = ["confirm", "user_name"]; // the key of a question in fm-system, and in the suite
 
 const own = (table, name) => (Object.hasOwn(table, name) ? table[name] : undefined);
 const swap = (object, from, to) =>

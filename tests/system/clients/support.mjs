@@ -21,11 +21,12 @@ const description = {
     { id: "t2", window: "1", title: "GitHub", url: "https://github.com/a" },
     { id: "t3", window: "2", active: true, title: "r/c", url: "https://old.reddit.com/r/c" },
   ],
-  rules: [{ on: "launch stuck.desktop", do: "refuse" }], // focus_app waits for it until its time limit
+  rules: [{ on: "launch stuck.desktop", do: "refuse" }], // focus_app waits for this application until its time limit
   takes_time: true,
 };
 
-// {args of the program, actions() so far}; removed after the test. `changes` are those of the desktop.
+// Returns {args: the program's arguments, actions(): the actions so far}. The files are removed after the test. `changes` change
+// the desktop.
 export function fakeDesktop(t, changes = {}) {
   const folder = mkdtempSync(join(tmpdir(), "fm-system-"));
   const file = join(folder, "desktop.json");

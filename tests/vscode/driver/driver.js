@@ -33,7 +33,7 @@ const actions = {
     return { pieces, error, ms: Date.now() - begun };
   },
 
-  /** Asks the model with a tool, and, with what the call gave, for an answer without one. */
+  /** Asks the model with a tool. Then sends the call and its result, and asks for an answer without a call. */
   async useTool({ text, tool, result }) {
     const [model] = await vscode.lm.selectChatModels({ vendor: "fm-proxy" });
     const { LanguageModelChatMessage: Message, LanguageModelTextPart: Text, LanguageModelToolCallPart: Call } = vscode;
@@ -92,7 +92,7 @@ const actions = {
     return started.get(number);
   },
 
-  /** What is in the box of the first repository, once there is one with changes; `value` is put there first. */
+  /** Returns the text in the box of the first repository, once there is a repository with changes. Puts `value` there first. */
   async box({ value }) {
     const git = vscode.extensions.getExtension("vscode.git");
     const api = (git.isActive ? git.exports : await git.activate()).getAPI(1);
@@ -115,8 +115,8 @@ async function answer(line) {
 }
 
 exports.activate = (context) => {
-  // Each extension host has a socket of its own, and the newest one's name is in the file: that of a window that was
-  // reloaded may end after the next one has begun, and takes its socket with it.
+  // Each extension host has its own socket, and the file has the name of the newest one. The extension host of a window that was
+  // reloaded may end after the next one has begun, and takes only its own socket with it.
   const file = process.env.FM_TEST_DRIVER;
   const path = `${file}-${process.pid}`;
   const server = net.createServer((socket) => {

@@ -54,9 +54,9 @@ struct fm_schema_target {
     enum fm_schema_visit in_place; /* state of the search for cycles of $refs that consume nothing */
     /* state of the search for schemas that llguidance can't merge, and for depth; begins at the root */
     enum fm_schema_visit nested;
-    unsigned types;              /* for schema_endless.c: the set of types that its values can have */
-    bool possible;               /* for schema_endless.c: some value fits the target, if endless values count */
-    size_t pass;                 /* for schema_endless.c: the last pass that visited the target */
+    unsigned types; /* for schema_endless.c: the set of types that its values can have */
+    bool possible;  /* for schema_endless.c: some value fits the target, if endless values count */
+    size_t pass;    /* for schema_endless.c: the last pass that visited the target */
 };
 
 enum { FM_SCHEMA_FRACTIONS = 16 };
@@ -77,12 +77,12 @@ struct fm_schema_work {
     bool merges;               /* llguidance merges some schemas: several places together say what they require */
     /* a nested `$id` is not a plain name, so relative references could mean another folder */
     bool paths_differ;
-    int64_t multiple;          /* least common multiple of the enforced `multipleOf`, in units of 10^-multiple_exp */
+    int64_t multiple; /* least common multiple of the enforced `multipleOf`, in units of 10^-multiple_exp */
     int multiple_exp;
     /* the integer parts of all bounds that are not integers, without repetitions */
     double fractions[FM_SCHEMA_FRACTIONS];
-    size_t fraction_count;                 /* FM_SCHEMA_FRACTIONS + 1: there are more */
-    size_t fuel;                           /* comparisons left for oneOf, of up to 64 bytes each */
+    size_t fraction_count; /* FM_SCHEMA_FRACTIONS + 1: there are more */
+    size_t fuel;           /* comparisons left for oneOf, of up to 64 bytes each */
     /* the reason why the present keyword can only be checked; NULL: its row decides */
     const char *reason;
 

@@ -18,11 +18,11 @@ struct fm_llama_answer {
     struct fm_thought_parser thought; /* reads the answer first */
     /* for each mark, its token if the mark is one token; otherwise LLAMA_TOKEN_NULL */
     llama_token thought_marks[2];
-    struct fm_held_logprobs held;     /* log probabilities of tokens that may still become text */
-    struct fm_buf piece;              /* bytes of the last token that was read */
+    struct fm_held_logprobs held; /* log probabilities of tokens that may still become text */
+    struct fm_buf piece;          /* bytes of the last token that was read */
     /* held tokens are being passed on; their log probabilities were passed on before */
     bool replays;
-    bool callable;                    /* the answer may call tools: `parser` splits it into text and calls */
+    bool callable; /* the answer may call tools: `parser` splits it into text and calls */
     struct fm_tool_parser parser;
     const float *logits;   /* the logits for the next token, drawn or forced; for log probabilities; borrowed */
     struct fm_error error; /* why a function returned FM_REASON_ERROR */

@@ -10,7 +10,8 @@
 #include <string.h>
 
 #define SWAP_COST 256 /* at most this many tokens can be moved in the time of computing one token */
-#define STAYS_MIN 256 /* tokens of the last conversation; fewer tokens can be moved back within a millisecond or two */
+#define STAYS_MIN 256 /* tokens of the last conversation; fewer tokens can be moved back within a millisecond or two   \
+                       */
 
 #define LOST_MAX                                                                                                       \
     16 /* tokens that a conversation may lose when it is continued; they are quickly computed again if needed */

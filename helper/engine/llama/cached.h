@@ -24,7 +24,7 @@ struct fm_cached {
     size_t count;
     struct fm_span *spans; /* the spans of images among the tokens; room for all spans of a context */
     size_t span_count;
-    size_t exact;         /* how many of `count` were computed as in a fresh run, up to the end of a chunk */
+    size_t exact; /* how many of `count` were computed as in a fresh run, up to the end of a chunk */
     /* how many of `count`, from the first on, are in cells that others of its family share or shared */
     size_t shared;
     unsigned family;      /* all sequences that share cells have the same number; 0: it has never shared any */

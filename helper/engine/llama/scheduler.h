@@ -13,16 +13,16 @@ struct fm_scheduler {
     struct fm_draft_model *draft; /* borrowed; NULL: none */
     struct fm_cache cache;
     struct fm_batch batch;
-    struct fm_sequence *list;          /* model->slots sequences; those without a job are free */
-    size_t running;                    /* sequences with a job, including those whose grammar is being compiled */
-    struct fm_kit *kit;                /* borrowed during fm_scheduler_run */
-    struct fm_saved *saved;            /* borrowed during fm_scheduler_run */
-    struct fm_huge_pages *pages;       /* borrowed during fm_scheduler_run */
-    bool computed;                     /* something was computed, so it is known which weights are read */
+    struct fm_sequence *list;    /* model->slots sequences; those without a job are free */
+    size_t running;              /* sequences with a job, including those whose grammar is being compiled */
+    struct fm_kit *kit;          /* borrowed during fm_scheduler_run */
+    struct fm_saved *saved;      /* borrowed during fm_scheduler_run */
+    struct fm_huge_pages *pages; /* borrowed during fm_scheduler_run */
+    bool computed;               /* something was computed, so it is known which weights are read */
     /* the sequence whose job or image is being worked on, so it must not be ended now. NULL: none */
     const struct fm_sequence *busy;
-    bool wanted;                       /* some job waits for the present computation */
-    int64_t asked_ms;                  /* when `wanted` was checked last */
+    bool wanted;      /* some job waits for the present computation */
+    int64_t asked_ms; /* when `wanted` was checked last */
     /* a sequence had to give up its place: no sequence gets a place until one ends */
     bool crowded;
     bool gives_way;                    /* the present computation, a long batch of prompts, gives way to a new job */

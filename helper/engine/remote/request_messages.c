@@ -18,7 +18,8 @@ static const char *tier_of(const struct fm_body *body) {
     return strcmp(tier, "default") == 0 ? "standard_only" : "";
 }
 
-#define SAMPLING (FM_PARAM_BIT(TEMPERATURE) | FM_PARAM_BIT(TOP_P)) /* the dialect also has top_k, where 0 is not sent */
+#define SAMPLING (FM_PARAM_BIT(TEMPERATURE) | FM_PARAM_BIT(TOP_P)) /* the dialect also has top_k, where 0 is not sent  \
+                                                                    */
 
 static enum fm_code refuse_what_is_missing(struct fm_body *body) {
     const struct fm_kit_job *job = body->job;

@@ -24,8 +24,7 @@ struct fm_config {
     char dir[PATH_MAX]; /* the folder in which its relative paths begin */
     struct fm_config_key keys[FM_CONFIG_KEYS_MAX];
     size_t key_count;
-    struct fm_error
-        fault; /* why it can't be used: FM_UNAVAILABLE, NOT_CONFIGURED; FM_OK: it can, or there is none */
+    struct fm_error fault; /* why it can't be used: FM_UNAVAILABLE, NOT_CONFIGURED; FM_OK: it can, or there is none */
 };
 
 /*

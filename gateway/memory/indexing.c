@@ -251,7 +251,7 @@ static void ask_on(struct gw_memory_task *task) {
     }
     task->incomplete = task->incomplete || (task->no_vectors && has_gap(task));
     if (task->stored && task->incomplete && !task->gained) {
-        key_done(task, false); /* the database has all vectors that there are already */
+        key_done(task, false); /* the database already has every vector that there is */
     } else {
         begin_store(task);
     }

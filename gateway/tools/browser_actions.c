@@ -56,7 +56,7 @@ static void on_navigated(void *context, struct json_object *result, const char *
     }
     snprintf(browser->loader, sizeof browser->loader, "%s", gw_browser_text(result, "loaderId"));
     if (!*browser->loader || strcmp(browser->loader, browser->loaded) == 0) {
-        loaded(browser); /* it is a place in the same document, or the page was loaded before this answer came */
+        loaded(browser); /* the target is in the same document, or the page was loaded before this answer came */
     }
 }
 

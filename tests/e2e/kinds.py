@@ -35,7 +35,7 @@ class Request:
     def __init__(self, number, kind, api, params, codes, check=None, conversation=()):
         self.number, self.kind, self.api, self.params, self.codes = number, kind, api, params, codes
         self.check = check or (lambda answer: True)
-        self.conversation = list(conversation)  # the items of the turns before it
+        self.conversation = list(conversation)  # the items of the turns before this request
         self.streams = params.get("stream", False)
 
     def __str__(self):

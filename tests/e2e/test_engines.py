@@ -381,8 +381,8 @@ class Uncounted(Engines):
             self.assert_answer(helper, call, model)
 
     def test_a_model_beside_it_counts_as_alone(self):
-        """This also holds if the two engines exceed the budget: otherwise the model would wait for an engine that is never
-        ended."""
+        """The model counts as alone even if the two engines exceed the budget: otherwise it would wait for an engine that is
+        never ended."""
         helper = self.both("--memory-budget", "100M", FM_ENGINE_OTHER_MEMORY=str(90 * MIB),
                            FM_ENGINE_LLAMA_MEMORY=str(50 * MIB))
         self.answer(helper, "other")

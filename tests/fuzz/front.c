@@ -607,7 +607,7 @@ static void take_object(struct call *call, struct json_object *result, bool ok) 
         expect_usage(member(object, "usage"), "prompt_tokens", "completion_tokens");
     }
     if (call->chat && call->stage == STAGE_TEXT_DONE && !member(object, "usage")) {
-        call->stage = STAGE_END; /* an unknown usage has no chunk */
+        call->stage = STAGE_END; /* the usage is unknown, so no chunk with it comes */
     }
     if (call->stream) {
         expect_stream_ended(call, object, ok);

@@ -38,8 +38,8 @@ _Noreturn void _exit(int status);
 #define nanosleep     fm_windows_nanosleep
 
 /*
- * As in time.h elsewhere. clock_gettime has only the monotonic clock and the process's; nanosleep sleeps whole
- * milliseconds and is never interrupted.
+ * As in time.h elsewhere. clock_gettime has only the monotonic clock and the clock of the process's CPU time. nanosleep
+ * sleeps whole milliseconds and is never interrupted.
  */
 int clock_gettime(clockid_t clock, struct timespec *now);
 int nanosleep(const struct timespec *time, struct timespec *left);

@@ -109,7 +109,8 @@ bool fm_apple_look_at_keywords(struct fm_apple_work *work, struct json_object *s
                                const struct fm_apple_place *place) {
     for (size_t i = 0; i < FM_APPLE_KEYWORDS; i++) {
         struct json_object *value = fm_apple_member(schema, keywords[i].name);
-        bool whole = json_object_is_type(value, json_type_int); /* with type integer: a bound of the dialect */
+        /* with type integer, an exclusive bound that is an integer becomes an inclusive bound of the dialect */
+        bool whole = json_object_is_type(value, json_type_int);
         bool bound = whole && strncmp(keywords[i].name, "exclusive", 9) == 0;
         if (!value || (bound && fm_apple_member(schema, "type") &&
                        json_object_is_type(fm_apple_member(schema, "type"), json_type_string) &&

@@ -194,7 +194,7 @@ FM_MUST_USE enum fm_code fm_schema_children(struct fm_schema_work *work, const s
 
 /* ---- schema_index.c ---- */
 
-/* Records the schemas below `place`, with their names: limits, shapes, anchors. */
+/* Checks the limits and the form of the schemas below `place`, and records their names ($id, anchors). */
 FM_MUST_USE enum fm_code fm_schema_index(struct fm_schema_work *work, const struct fm_schema_place *place);
 
 /* The resource inside a schema that was indexed; `outer` for any other value. */

@@ -304,7 +304,7 @@ static enum fm_code tokenize_marked(struct render *render, const struct rendered
     }
 }
 
-/* Appends a message's content with markers for its images, and for control texts as `mark` does. */
+/* Appends a message's content as `mark` appends a text, and a marker for each of its images. */
 static size_t mark_content(const struct render *render, const struct marker *marker,
                            const struct fm_chat_message *message, size_t most, struct fm_buf *out) {
     size_t marked = 0;

@@ -1,4 +1,6 @@
-/* responses.cancel: POST /responses/{id}/cancel, or by the id of the call that makes the response. */
+/*
+ * responses.cancel: cancels a response by its id (POST /responses/{id}/cancel), or by the id of the call that makes it.
+ */
 #include "front/jobs.h"
 #include "front/methods/cancel.h"
 #include "front/methods/params.h"

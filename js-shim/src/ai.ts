@@ -1,6 +1,6 @@
 // fm-proxy/ai: the local model in the Vercel AI SDK.
 
-/** What `createOpenAI` of `@ai-sdk/openai` is called with. */
+/** The settings that are passed to `createOpenAI` of `@ai-sdk/openai`. */
 export interface OpenAISettings {
   name: string;
   apiKey: string;
@@ -9,9 +9,9 @@ export interface OpenAISettings {
 }
 
 /**
- * A provider of the AI SDK: with `const fm = createFmProxy(client, createOpenAI)`, `fm("default")` is a language model, and
- * `fm.embedding("default")` one that embeds. `createOpenAI` is that of the application's own `@ai-sdk/openai`, so the provider
- * fits its version of `ai`. The caller still has to close the client.
+ * Makes a provider of the AI SDK. After `const fm = createFmProxy(client, createOpenAI)`, `fm("default")` is a language model,
+ * and `fm.embedding("default")` is an embedding model. `createOpenAI` comes from the application's own `@ai-sdk/openai`, so that
+ * the provider fits the application's version of `ai`. The caller still has to close the client.
  *
  * @throws TypeError without `createOpenAI`
  */

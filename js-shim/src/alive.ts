@@ -1,6 +1,6 @@
 // Checks whether the process with a given number still runs.
 
-/** Whether a process of this number runs, be it another user's. */
+/** Whether a process with this number runs. It may belong to another user. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

@@ -27,7 +27,7 @@ export interface Body {
 /**
  * Takes the body of a call, of any kind that `fetch` takes, and its type as `fetch` would send it.
  *
- * @throws TypeError for what is no body
+ * @throws TypeError for a value that can't be a body
  */
 export function takeBody(request: Request | null, init: RequestInit | undefined): Body {
   const given = init?.headers !== undefined ? new Headers(init.headers) : request?.headers;
@@ -46,8 +46,8 @@ export function takeBody(request: Request | null, init: RequestInit | undefined)
 /**
  * Reads the JSON object in a body, and no more of it than a frame may hold.
  *
- * @throws FmError for what is no JSON object, is too long, or is a form
- * @throws UnreadableBodyError where the body's own stream fails; an abort rejects with the signal's reason
+ * @throws FmError for a body that is no JSON object, is too long, or is a form
+ * @throws UnreadableBodyError if the body's own stream fails; an abort rejects with the signal's reason
  */
 export async function readJson({ content, type, own }: Body, signal: AbortSignal | null): Promise<JsonObject> {
   if (type !== null && !JSON_TYPE.test(type)) {

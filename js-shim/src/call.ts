@@ -80,8 +80,8 @@ export class Call implements Operation {
   }
 
   /**
-   * When the helper last reported something about the call, or got it, by performance.now(); null: it has not got the
-   * call.
+   * The time, by performance.now(), when the helper got the call or last reported something about it. Null: the helper has not
+   * got the call.
    */
   get heardAt(): number | null {
     return this.#progress.heardAt;
@@ -138,7 +138,7 @@ export class Call implements Operation {
     else this.reject(cancelledError());
   }
 
-  /** Gives the call up: nobody waits for it any more, and the helper that has it has let its time pass. */
+  /** Gives the call up. Nobody waits for it any more, and the helper that has the call did not settle it in time. */
   giveUp(): void {
     if (!this.#over && this.#sent !== null && !this.#sent.settled) this.#expire(this.#watch.now, { ms: Math.round(this.#age) });
   }
@@ -170,8 +170,8 @@ export class Call implements Operation {
   }
 
   /**
-   * Asks the helper whether it has this request, because it may be slow, or serve others first. If so, it keeps the limits
-   * itself.
+   * Asks the helper whether it has this request. The helper may be slow, or serve other requests first. If the helper has the
+   * request, it enforces the limits itself.
    */
   #ask(at: number): void {
     const sent = this.#sent;

@@ -6,12 +6,15 @@ import { FmError } from "./errors.js";
 export interface CatalogModel {
   name: string;
   kind: "chat" | "code" | "thinking" | "seeing" | "embedding";
-  /** On Hugging Face. */
+  /** The repository on Hugging Face. */
   repository: string;
   file: string;
-  /** In bytes: of all that is downloaded, a projector too. */
+  /** In bytes: the size of all files that are downloaded, including a projector. */
   size: number;
-  /** In bytes, about: the files, and the KV memory of 8,192 tokens, as the helper's memory budget counts them. */
+  /**
+   * About how many bytes the model takes: its files, and the KV memory of 8,192 tokens, as the helper's memory budget counts
+   * them.
+   */
   memory: number;
   licence: string;
   goodFor: string;
@@ -147,7 +150,7 @@ export function catalogModel(name: string): CatalogModel | undefined {
 /**
  * The model with a short name; null: `reference` has another form.
  *
- * @throws FmError (INVALID_REQUEST) for a name that no model has, with those that may be meant
+ * @throws FmError (INVALID_REQUEST) for a name that no model has; the error suggests names that may be meant
  */
 export function findInCatalog(reference: string): CatalogModel | null {
   if (!/^[\w.:-]+$/.test(reference) || /\.gguf$|^\w+:$/i.test(reference)) return null;

@@ -19,7 +19,7 @@ export class ChatStream extends EventStream<ChatCompletionChunk, ChatCompletion>
     super((push) => streamChat(transport, body, push), options);
   }
 
-  /** The whole completion, once it is there; rejects as `create` does. It can be had with or without iterating. */
+  /** Resolves with the whole completion at the end; rejects as `create` does. It works with and without iterating. */
   finalCompletion(): Promise<ChatCompletion> {
     return this.final();
   }
@@ -35,11 +35,11 @@ export class ChatCompletions {
   }
 
   /**
-   * Answers with a stream of chunks, which throws when the request fails in the middle. Awaited, it resolves with the first
-   * chunk, or rejects if the request fails before.
+   * Answers with a stream of chunks. The stream throws if the request fails in the middle. An awaited call resolves at the first
+   * chunk, or rejects if the request fails before that.
    */
   create(body: ChatCreateParams & { stream: true }, options?: RequestOptions): Pending<ChatStream>;
-  /** Answers with the whole completion. Rejects with an FmError, which has what was produced in `completion`. */
+  /** Answers with the whole completion. Rejects with an FmError. Its `completion` has the output before the failure. */
   create(body: ChatCreateParams & { stream?: false | null }, options?: RequestOptions): Promise<ChatCompletion>;
   create(body: ChatCreateParams, options?: RequestOptions): Promise<ChatCompletion | ChatStream>;
   create(body: ChatCreateParams, options: RequestOptions = {}): Promise<ChatCompletion | ChatStream> {
@@ -73,7 +73,7 @@ interface PartialChoice {
   finish: ChatCompletionChunk["choices"][number]["finish_reason"];
 }
 
-/** What a stream has said so far. */
+/** Collects the chunks of a stream. */
 export class ChatChunks implements Chunks<ChatCompletionChunk> {
   #last: ChatCompletionChunk | null = null;
   #fm: FmReport | undefined;
@@ -98,8 +98,8 @@ export class ChatChunks implements Chunks<ChatCompletionChunk> {
   }
 
   /**
-   * The completion; null: there was no chunk. If the stream has not `ended`, the completion looks like one that the
-   * helper reports as failed, but without counts of tokens: nobody is left who has counted them.
+   * The completion; null: there was no chunk. If the stream has not `ended`, the completion looks like one that the helper
+   * reports as failed, but has no counts of tokens, because nobody has counted them.
    */
   whole(ended: boolean): WireChatCompletion | null {
     if (this.#last === null) return null;

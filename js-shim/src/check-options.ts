@@ -173,7 +173,7 @@ function elsewhere(name: string): string | undefined {
 
 const EVENTS: { readonly [Name in keyof ClientEvents]: true } = { state: true, log: true };
 
-/** Throws an FmError (INVALID_REQUEST) for an event that does not exist, and what can't be called. */
+/** Throws an FmError (INVALID_REQUEST) for an event that does not exist, and for a listener that is no function. */
 export function checkListener(name: unknown, listener: unknown): void {
   const told = typeof name === "string" ? name : shown(name);
   if (!Object.hasOwn(EVENTS, told)) {
@@ -198,7 +198,10 @@ function shown(value: unknown): string {
   }
 }
 
-/** Asks whether that was meant which differs in the fewest letters; undefined: all differ in more than `most`. */
+/**
+ * Asks whether the most similar name was meant, which differs in the fewest letters. Undefined: all names differ in more than
+ * `most` letters.
+ */
 export function nearest(name: string, all: readonly string[], most: number): string | undefined {
   const [best] = all
     .map((known) => ({ known, far: distance(name.toLowerCase(), known.toLowerCase()) }))

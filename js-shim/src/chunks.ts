@@ -19,7 +19,10 @@ export function createWhole<T>(transport: Transport, method: Method, body: JsonO
   return completionOf(transport.call(method, body));
 }
 
-/** One completion, chunk by chunk. Chunks always come before the result settles; its error has what they add up to. */
+/**
+ * One completion, chunk by chunk. Chunks always come before the result settles. If the result is an error, it has the completion
+ * that was put together from the chunks.
+ */
 export function streamChunks<C, T>(
   transport: Transport,
   method: Method,

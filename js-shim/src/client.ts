@@ -28,115 +28,124 @@ export interface ClientOptions {
   /** The helper program. Default: `FM_PROXY_PATH`, the platform's package, or this repository's build. */
   helperPath?: string | undefined;
   /**
-   * A folder of the host's own, such as VS Code's `globalStorageUri.fsPath`: the platform's package is copied there when
-   * the helper can't be run where it is installed.
+   * A folder that belongs to the host, such as VS Code's `globalStorageUri.fsPath`. The platform's package is copied there if the
+   * helper can't be run in the place where it is installed.
    */
   storageDir?: string | undefined;
   /**
-   * The engine that answers: `"llama"`, `"apple"`, `"remote"`, or several in an array, in the order in which requests go to them;
-   * `"auto"` is apple, llama, and remote if the option `remote` is given. Default: `"llama"`; `"auto"` with `remote`, and on
-   * macOS if the option `model` is absent.
+   * The engine that answers: `"llama"`, `"apple"` or `"remote"`. An array names several engines, in the order in which requests
+   * go to them. `"auto"` stands for apple, llama, and remote if the option `remote` is given. Default: `"llama"`; but `"auto"`
+   * with `remote`, and on macOS if the option `model` is absent.
    */
   engine?: string | readonly string[] | undefined;
   /**
-   * The configuration of the engine `remote`: an object, which is written to no file, or the path of a JSON file. Without
-   * `engine`, a model on this machine comes first; `engine: "remote"` sends all requests to servers.
+   * The configuration of the engine `remote`: an object, or the path of a JSON file. An object is not written to a file. Without
+   * `engine`, requests go first to a model on this machine; `engine: "remote"` sends all requests to servers.
    */
   remote?: RemoteOptions | string | undefined;
   /** The folder with the engine programs, when they are not beside the helper. */
   engineDir?: string | undefined;
   /**
-   * A model file's path, the id of a model in `modelsDir`, a name as `findModels` shows it (`ollama:gemma3`), or, of a model that
-   * was downloaded, the name that `pullModel` took (`qwen3-0.6b`, `hf:OWNER/NAME`). A request to this client may have the same
-   * name in `model`, for this model. Default: the one that `models use` chose, or the first.
+   * The model: the path of a model file, the id of a model in `modelsDir`, a name that `findModels` shows (`ollama:gemma3`), or
+   * the name with which `pullModel` downloaded the model (`qwen3-0.6b`, `hf:OWNER/NAME`). A request to this client may use the
+   * same name in its `model`. Default: the model that `models use` chose, or the first one.
    */
   model?: string | undefined;
   /**
-   * Other names of models, for code that has a cloud model's name in it: `{ "gpt-4o": "default" }`. The name `*` is every
-   * name that is neither a model's nor an alias. The default model has the names `default` and `local` anyway.
+   * Other names of models, for code that contains the name of a cloud model: `{ "gpt-4o": "default" }`. The name `*` stands for
+   * every name that is neither a model's nor an alias. The default model always has the names `default` and `local`.
    */
   aliases?: Record<string, string> | undefined;
   /** The folder with the models. */
   modelsDir?: string | undefined;
-  /** A projector's file (GGUF), with which the default model sees images. Default: one that fits, beside the model's. */
+  /**
+   * The file of a projector (GGUF), with which the default model sees images. Default: a fitting projector beside the model's
+   * file.
+   */
   mmproj?: string | undefined;
-  /** A much smaller model's file (GGUF) with the default model's vocabulary: its guesses may make answers faster. */
+  /** The file (GGUF) of a much smaller model with the default model's vocabulary. Its guesses may make answers faster. */
   draftModel?: string | undefined;
   /** A file with a chat template in Jinja, in place of the model's own. */
   chatTemplate?: string | undefined;
   /**
-   * What computes: `"auto"`, as many of the model's layers as fit on a GPU; a number of layers; or `"off"`, the CPU alone.
-   * A GPU is used if the package `@node-llama-cpp/linux-x64-vulkan` is installed, in the version that docs/gpu.md names.
-   * Default: `"auto"`.
+   * How much of the model a GPU computes: `"auto"`, as many of its layers as fit; a number of layers; or `"off"`: the CPU
+   * computes all layers. A GPU is used if the package `@node-llama-cpp/linux-x64-vulkan` is installed, in the version that
+   * docs/gpu.md names. Default: `"auto"`.
    */
   gpu?: "auto" | "off" | number | undefined;
-  /** The folder of `libggml-vulkan.so`. Default: that of the package, if it is installed. */
+  /** The folder of `libggml-vulkan.so`. Default: the folder in the package, if the package is installed. */
   gpuDir?: string | undefined;
   /**
-   * The context of the engine llama in tokens, input and output together: 1 to 16,777,216. A model that embeds never has more
-   * than it was trained for. Default: the model's own, at most 8,192.
+   * The context of the engine llama in tokens, input and output together: 1 to 16,777,216. An embedding model never has a longer
+   * context than the one that it was trained for. Default: the model's own context, at most 8,192.
    */
   contextLength?: number | undefined;
-  /** Compute threads of the engine llama, 1 to 512, and no more than the processors that it may use. Default: one per core. */
+  /**
+   * Compute threads of the engine llama: 1 to 512, but at most as many as the processors that the engine may use. Default: one
+   * per core.
+   */
   threads?: number | undefined;
-  /** After this time without a request a model's engine ends, and the next request loads it anew; 0: never. Default: 600000. */
+  /**
+   * After this time without a request, a model's engine ends, and the next request loads the model again; 0: never. Default:
+   * 600000.
+   */
   idleUnloadMs?: number | undefined;
-  /** How many models are loaded at once, each in its own engine process: 1 to 8. Default: 3. */
+  /** How many models may be loaded at once, each in its own engine process: 1 to 8. Default: 3. */
   maxEngines?: number | undefined;
   /**
-   * How much memory the loaded models may take together: bytes, or a text such as `"512M"` or `"4G"`. A model that takes
-   * more is refused. Default: half of the machine's memory, and one model alone may take more.
+   * How much memory the loaded models may take together: bytes, or a text such as `"512M"` or `"4G"`. A model that takes more is
+   * refused. Default: half of the machine's memory; but a single model may take more.
    */
   memoryBudget?: number | string | undefined;
   /**
-   * The folder for what an engine has computed, prompts and answers included, so that the next one need not do it again.
+   * The folder for files with results of an engine, prompts and answers included. A later engine need not compute them again.
    * Default: `fm-proxy/kv` in the user's folder for caches.
    */
   kvCacheDir?: string | undefined;
-  /** How many bytes these files may have together; 0: there are none. Default: 536870912. */
+  /** How many bytes the files in `kvCacheDir` may have together; 0: no files are written. Default: 536870912. */
   kvCacheBytes?: number | undefined;
-  /** Whether there are such files. Default: true, but on Windows. */
+  /** Whether files are written to `kvCacheDir`. Default: true, except on Windows. */
   kvCacheFiles?: boolean | undefined;
-  /** The file where responses are stored, for later helpers too. Default: memory, as long as the helper runs. */
+  /** The file where responses are stored, also for later helpers. Default: they are stored in memory, while the helper runs. */
   store?: string | undefined;
   /** How many bytes the store takes; 0: nothing is stored. */
   storeBytes?: number | undefined;
-  /** Refuses requests with parameters that no one knows. Default: they are ignored and reported. */
+  /** Refuses requests with unknown parameters. Default: such parameters are ignored and reported. */
   strictParameters?: boolean | undefined;
-  /** What the helper and its engine log, to its standard error; default: nothing. */
+  /** How much the helper and its engine write to the log, which is the helper's standard error. Default: nothing. */
   logLevel?: string | undefined;
   /**
-   * Gets the log text. Default: it goes to this process's standard error when `logLevel` is set. What it throws, or
-   * rejects with, is a warning of Node's, and ends nothing.
+   * Gets the log text. Default: the text goes to this process's standard error if `logLevel` is set. If this function throws or
+   * rejects, Node prints a warning, and everything else goes on.
    */
   onLog?: ((text: string) => unknown) | undefined;
-  /** More environment variables for the helper, which otherwise gets only a few harmless ones. */
+  /** More environment variables for the helper. Without this option, it gets only a few harmless ones. */
   env?: Record<string, string> | undefined;
   /** The helper's working directory. */
   cwd?: string | undefined;
-  /** How long a fresh helper may take to answer at all. Default: 5000. */
+  /** How long a new helper may take to answer for the first time. Default: 5000. */
   handshakeTimeoutMs?: number | undefined;
   /** How long `close` waits before it ends the helper by force. Default: 2000. */
   shutdownTimeoutMs?: number | undefined;
   /**
-   * After this time without a call the helper ends, and the next call starts it anew; 0: never. One that holds stored
-   * responses in its memory stays. Default: 300000.
+   * After this time without a call, the helper ends, and the next call starts a new one; 0: never. A helper that stores responses
+   * in its memory does not end. Default: 300000.
    */
   idleTimeoutMs?: number | undefined;
-  /** What crashes of the helper lead to. */
+  /** The reactions to crashes of the helper. */
   restart?: Partial<RestartPolicy> | undefined;
   /** Whether each request gets its own helper. Default, `"auto"`: only after crashes in a row. */
   spawnPerRequest?: boolean | "auto" | undefined;
-  /** Whether a request first asks if this machine can answer at all. Default: true. */
+  /** Whether the client checks that this machine can answer before it sends a request. Default: true. */
   checkCompatibility?: boolean | undefined;
   /**
-   * Who answers when the local model does not: a function, or any OpenAI client. It is asked wherever a request is made, and
-   * such an answer has `fm.source` "fallback".
+   * Answers requests if the local model does not: a function, or any OpenAI client. All requests of this client can use it. Its
+   * answers have `fm.source` "fallback".
    */
   fallback?: Fallback | undefined;
-  /** The model that a fallback client is asked for. Default: the one of the request. */
+  /** The model that is requested from a fallback client. Default: the model of the request. */
   fallbackModel?: string | undefined;
-  /** What a rate limit of the model leads to. Default: `"fallback"`. */
+  /** What happens after a rate limit of the model. Default: `"fallback"`. */
   rateLimitPolicy?: RateLimitPolicy | undefined;
   /** Rate limits in a row after which no request is sent for `disableForMs`. Default: 3. */
   maxConsecutiveRateLimits?: number | undefined;
@@ -144,7 +153,7 @@ export interface ClientOptions {
   disableForMs?: number | undefined;
   /** With the policy `"retry"`: the longest pause before the next try. Default: 30000. */
   maxRetryDelayMs?: number | undefined;
-  /** How a helper in an app bundle is started; `"direct-exec"` is the only way that there is. */
+  /** How a helper in an app bundle is started. `"direct-exec"` is the only way. */
   appBundleLaunchMode?: "direct-exec" | undefined;
 }
 
@@ -167,9 +176,9 @@ export interface RemoteEndpoint {
 /** `client.compatibility`. */
 export interface Compatibility {
   /**
-   * Whether this machine can answer requests. Looks without loading a model. Never throws. What it finds is remembered:
-   * "compatible" as long as requests bear it out, that the model is not there for five minutes, and that no helper can be
-   * started until `recheck`.
+   * Whether this machine can answer requests. Loads no model. Never throws. The result is remembered. "Compatible" stays valid
+   * until a request fails because an engine or a model is missing. A reason that the helper reports stays valid for five minutes,
+   * `OFFLINE` for five seconds. The result that no helper can be started stays valid until `recheck`.
    */
   check(options?: CheckOptions): Promise<CompatibilityReport>;
 }
@@ -180,11 +189,11 @@ export class Client {
   readonly responses: Responses;
   /** OpenAI's Chat Completions API. */
   readonly chat: { readonly completions: ChatCompletions };
-  /** OpenAI's older Completions API: text that goes on from a prompt. */
+  /** OpenAI's older Completions API: text that continues a prompt. */
   readonly completions: Completions;
   /** OpenAI's Embeddings API. */
   readonly embeddings: Embeddings;
-  /** The models at hand. */
+  /** The models that the helper can use. */
   readonly models: Models;
   /** Whether this machine can answer requests. */
   readonly compatibility: Compatibility;
@@ -192,9 +201,9 @@ export class Client {
   readonly capabilities: { get(): Promise<Capabilities> };
   /** What the helper has done since it started, and what it does now. */
   readonly metrics: { get(): Promise<Metrics> };
-  /** Whether the helper lives. */
+  /** Checks whether the helper is alive. */
   readonly health: { ping(): Promise<Pong> };
-  /** A `fetch` for stock SDKs: any base URL will do, and nothing leaves the process. */
+  /** A `fetch` for unchanged SDKs. Any base URL works, and nothing leaves the process. */
   readonly fetch: typeof globalThis.fetch;
   /** The same calls in a form that never throws and never rejects. */
   readonly safe: Safe;
@@ -238,9 +247,9 @@ export class Client {
   }
 
   /**
-   * An answer that has passed checks: the host's schema, `sanitize` and `validate`. One that does not pass is asked for
-   * once more, with the reason; after that comes `fallback`. Rejects with an FmError (NO_VALID_ANSWER) without one. Where the
-   * parameters have no `fallback` of their own, the client's is asked in place of the model.
+   * Asks for an answer, and checks it with the host's schema, `sanitize` and `validate`. If the answer is rejected, the model is
+   * asked again, with the reason. If no answer passes, `fallback` of the parameters gives the value; without it, the call rejects
+   * with an FmError (NO_VALID_ANSWER). Without `fallback` in the parameters, the client's fallback answers if the model can't.
    */
   async generate<T = unknown>(params: GenerateParams<T>, options?: RequestOptions): Promise<Generated<T>> {
     const core = await this.#core.load().catch(toFmError);
@@ -250,21 +259,21 @@ export class Client {
   }
 
   /**
-   * Calls `listener` when something happens; what it returns ends that.
+   * Calls `listener` with each event of this name. The returned function removes the listener.
    *
-   * @throws FmError (INVALID_REQUEST) for an event that does not exist, and a listener that is no function
+   * @throws FmError (INVALID_REQUEST) for an event that does not exist, or a listener that is no function
    */
   on<Name extends keyof ClientEvents>(name: Name, listener: (value: ClientEvents[Name]) => unknown): () => void {
     checkListener(name, listener);
     return this.#events.on(name, listener);
   }
 
-  /** Ends the helper, and resolves when it is gone. Calls under way are cancelled; later ones are rejected. */
+  /** Ends the helper, and resolves when the helper has ended. Calls in progress are cancelled; later calls are rejected. */
   close(): Promise<void> {
     return this.#core.close();
   }
 
-  /** The same without waiting, for a host's own `dispose`. */
+  /** Does the same as `close`, but does not wait. For a host's own `dispose`. */
   dispose(): void {
     void this.close();
   }
@@ -281,9 +290,9 @@ export class Client {
 }
 
 /**
- * Makes a client. The helper is started by its first call, not here.
+ * Makes a client. The first call of the client starts the helper.
  *
- * @throws FmError (INVALID_REQUEST) for an option that does not exist, or a value that it can't have.
+ * @throws FmError (INVALID_REQUEST) for an option that does not exist, or for an invalid value of an option.
  */
 export function createClient(options: ClientOptions = {}): Client {
   return new Client(options);
@@ -379,7 +388,8 @@ async function control(transport: Transport, method: string): Promise<JsonObject
 }
 
 /**
- * The helper that a client with these options starts; its permission is repaired, or it is copied, if it has to be.
+ * Finds the helper that a client with these options starts. If the helper can't be run, its permission is repaired, or it is
+ * copied to `storageDir`.
  *
  * @throws FmError (SPAWN_FAILED) with every place that was looked at
  */

@@ -18,7 +18,7 @@ export class CompletionStream extends EventStream<CompletionChunk, Completion> {
     super((push) => streamCompletion(transport, body, push), options);
   }
 
-  /** The whole completion, once it is there; rejects as `create` does. It can be had with or without iterating. */
+  /** Resolves with the whole completion at the end; rejects as `create` does. It works with and without iterating. */
   finalCompletion(): Promise<Completion> {
     return this.final();
   }
@@ -34,11 +34,11 @@ export class Completions {
   }
 
   /**
-   * Answers with a stream of chunks, which throws when the request fails in the middle. Awaited, it resolves with the first
-   * chunk, or rejects if the request fails before.
+   * Answers with a stream of chunks. The stream throws if the request fails in the middle. An awaited call resolves at the first
+   * chunk, or rejects if the request fails before that.
    */
   create(body: CompletionCreateParams & { stream: true }, options?: RequestOptions): Pending<CompletionStream>;
-  /** Answers with the whole completion. Rejects with an FmError, which has what was produced in `completion`. */
+  /** Answers with the whole completion. Rejects with an FmError. Its `completion` has the output before the failure. */
   create(body: CompletionCreateParams & { stream?: false | null }, options?: RequestOptions): Promise<Completion>;
   create(body: CompletionCreateParams, options?: RequestOptions): Promise<Completion | CompletionStream>;
   create(body: CompletionCreateParams, options: RequestOptions = {}): Promise<Completion | CompletionStream> {
@@ -61,7 +61,7 @@ export function streamCompletion(
   return streamChunks(transport, "completions.create", body, new CompletionChunks(), onChunk);
 }
 
-/** What a stream has said so far. */
+/** Collects the chunks of a stream. */
 export class CompletionChunks implements Chunks<CompletionChunk> {
   #whole: WireCompletion | null = null;
   #usage: WireCompletion["usage"] = null;
@@ -77,9 +77,7 @@ export class CompletionChunks implements Chunks<CompletionChunk> {
     this.#whole = { ...this.#whole, ...chunk, choices: [choice], usage: null };
   }
 
-  /**
-   * The completion; null: there was no chunk. If the stream has not `ended`, nobody is left who has counted the tokens.
-   */
+  /** The completion; null: there was no chunk. If the stream has not `ended`, the tokens are not counted. */
   whole(ended: boolean): WireCompletion | null {
     if (this.#whole === null || ended) return this.#whole && { ...this.#whole, usage: this.#usage };
     return { ...this.#whole, choices: this.#whole.choices.map((choice) => ({ ...choice, finish_reason: null })) };

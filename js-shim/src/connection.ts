@@ -17,21 +17,21 @@ const HANGS_MS = 2000;
  */
 const ANSWER_MS = 250;
 
-/** What a connection is made with. */
+/** The options of a connection. */
 export interface ConnectionOptions {
   spawn: SpawnOptions;
   /** How long the helper may take to answer its first call, and later to show a sign of life, in ms. */
   patienceMs: number;
-  /** Comes exactly once, when no further call can be made, with the reason. Calls under way may still go well. */
+  /** Called exactly once, with the reason, when no further call can be made. Calls in progress may still succeed. */
   onDown(connection: Connection, error: FmError): void;
 }
 
 /**
- * One helper process. Its version is checked before anything else is said. Each call is followed by a ping: as the helper
- * reads its calls in order, the pong says that the call was read, and that the helper lives.
+ * One helper process. The first message checks its version. A ping follows each call. The helper reads calls in order, so the
+ * pong shows that it has read the call, and that it is alive.
  */
 export class Connection {
-  /** Settles with the handshake. */
+  /** Settles when the handshake has ended. */
   readonly ready: Promise<void>;
   readonly #options: ConnectionOptions;
   readonly #process: HelperProcess;
@@ -56,7 +56,7 @@ export class Connection {
   #pingedAt: number | null = null;
   #watch: NodeJS.Timeout | null = null;
 
-  /** Starts a helper. Throws an FmError (SPAWN_FAILED) for what the system refuses at once. */
+  /** Starts a helper. Throws an FmError (SPAWN_FAILED) if the system refuses that at once. */
   constructor(options: ConnectionOptions) {
     this.#options = options;
     this.#process = new HelperProcess(options.spawn, {
@@ -73,12 +73,12 @@ export class Connection {
     return this.#process.exited;
   }
 
-  /** Since when it has been ready, as performance.now() tells it; null before. */
+  /** The time, by performance.now(), since which the helper has been ready; null: it is not ready yet. */
   get readySince(): number | null {
     return this.#readySince;
   }
 
-  /** Makes a call, which has a limit, or `isEndless`. Throws an FmError, with nothing written, when it cannot. */
+  /** Makes a call. It has a time limit, or it is `isEndless`. If the call can't be made, throws an FmError and writes nothing. */
   call(method: string, params: JsonObject, isEndless: boolean, onNotification?: (params: JsonObject) => void): Sent {
     if (this.#rpc.pending === 0) this.#heardAt = performance.now();
     const sent = this.#rpc.call(method, params, onNotification);
@@ -95,7 +95,7 @@ export class Connection {
     this.#rpc.cancel(id);
   }
 
-  /** Whether the helper says that it has a call in hand. Never rejects. */
+  /** Whether the helper reports that it works on a call. Never rejects. */
   async hasInHand(id: number): Promise<boolean> {
     try {
       const { result } = this.#rpc.call("requests.get", { request_id: id });

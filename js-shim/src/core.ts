@@ -16,9 +16,9 @@ import type { RequestOptions, Transport } from "./types.js";
 
 /** The working part of a client; made by the first call that needs it. */
 export class Core {
-  /** The way to the helper, without the host's fallback. */
+  /** The transport to the helper, without the host's fallback. */
   readonly transport: Transport;
-  /** What {@link createFetch} makes. */
+  /** The result of {@link createFetch}. */
   readonly fetch: typeof globalThis.fetch;
   readonly #helper: Helper;
   readonly #gate: Compatibility;

@@ -23,12 +23,12 @@ async function readChoice(folder: string): Promise<string | null> {
   return typeof model === "string" ? resolve(folder, model) : null;
 }
 
-/** Takes the choice of a file back. */
+/** Undoes the choice of a model file. */
 export async function forgetChoice(path: string, folder: string): Promise<void> {
   if ((await chosenModel(folder)) === path) await rm(fileOf(folder), { force: true });
 }
 
-/** Chooses a model file, which may be another program's. */
+/** Chooses a model file. The file may belong to another program. */
 export async function chooseModel(path: string, folder: string): Promise<void> {
   const name = relative(folder, path);
   const fresh = `${fileOf(folder)}.${process.pid}`;

@@ -7,15 +7,15 @@ import { callBack, warnOf } from "./events.js";
 import { hashFile, hashText } from "./hash.js";
 import { toFmError } from "./thrown.js";
 
-/** How far a download is. */
+/** The progress of a download. */
 export interface PullProgress {
-  /** Bytes that are there, those of an earlier try too. */
+  /** Bytes that have been downloaded, earlier tries included. */
   received: number;
-  /** Of the whole file; absent if the server does not say. */
+  /** Bytes of the whole file; absent if the server does not report them. */
   total?: number;
 }
 
-/** How a download goes. */
+/** Options of a download. */
 export interface DownloadOptions {
   onProgress?: ((progress: PullProgress) => void) | undefined;
   /** Ends the download. The bytes that have arrived are kept for the next try. */
@@ -28,7 +28,7 @@ export interface DownloadOptions {
   onRetry?: ((error: FmError, pauseMs: number) => void) | undefined;
 }
 
-/** A file that is there. */
+/** A file that has been downloaded. */
 export interface Downloaded {
   path: string;
   /** In bytes. */
@@ -52,7 +52,7 @@ export interface Address {
   query_sha256?: string;
 }
 
-/** Where a file is, and what it must be. */
+/** The address of a file, and what is expected of the file. */
 export interface Source {
   url: URL;
   address: Address;
@@ -72,18 +72,18 @@ interface Begun extends Address {
   sha256: string | null;
 }
 
-/** An address as it is kept on disk: without its query, of which only the SHA-256 is kept. */
+/** Makes the form of an address that is stored on disk. The SHA-256 of the query replaces the query. */
 export async function addressOf({ origin, pathname, search }: URL): Promise<Address> {
   const url = origin + pathname;
   return search === "" ? { url } : { url, query_sha256: await hashText(search) };
 }
 
-/** Whether `told`, the address that is kept for a file, is the same as the other address. */
+/** Whether `told`, the stored address of a file, is the same as the other address. */
 export function isFrom(told: Address, { url, query_sha256 }: Address): boolean {
   return told.url === url && told.query_sha256 === query_sha256;
 }
 
-/** Hugging Face, or another server with its addresses. */
+/** The address of Hugging Face, or of another server that has the same paths. */
 export function hubEndpoint(): string {
   const given = process.env["HF_ENDPOINT"] || "https://huggingface.co";
   if (URL.canParse(given)) return given.replace(/\/+$/, "");
@@ -91,7 +91,7 @@ export function hubEndpoint(): string {
   throw new FmError("INVALID_REQUEST", what);
 }
 
-/** Nothing but https, apart from servers on this machine. */
+/** Throws for addresses without https, except those of servers on this machine. */
 export function checkProtocol(url: URL): void {
   const local = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
   if (url.protocol === "https:" || (url.protocol === "http:" && local)) return;
@@ -323,7 +323,7 @@ async function request(url: URL, headers: Record<string, string>, signal: AbortS
   throw new FmError("UNAVAILABLE", `${url.host} redirects without end.`);
 }
 
-/** What the hub lists in JSON, all pages of it (RFC 8288, the link `next`), as GitHub has them too. */
+/** Reads all pages of a JSON list of the hub (RFC 8288, the link `next`). GitHub's lists have the same form. */
 export async function fetchPages(first: URL, options: DownloadOptions): Promise<unknown[]> {
   const pages: unknown[] = [];
   for (let url: URL | null = first; url !== null && pages.length < MOST_PAGES; ) {
@@ -450,7 +450,7 @@ async function writeAll(handle: FileHandle, chunk: Uint8Array, position: number)
   }
 }
 
-/** What a file's beginning is, if it is not that of a GGUF file. */
+/** Says what is wrong if a file does not begin like a GGUF file; null: nothing is wrong. */
 export async function whyNotGguf(path: string): Promise<string | null> {
   const handle = await open(path, "r");
   try {
@@ -461,7 +461,7 @@ export async function whyNotGguf(path: string): Promise<string | null> {
   }
 }
 
-/** A file of JSON; null where there is none. */
+/** The contents of a JSON file; null: the file can't be read, or is no JSON. */
 export async function readJson<T>(path: string): Promise<T | null> {
   try {
     return JSON.parse(await readFile(path, "utf8")) as T;
@@ -479,10 +479,10 @@ interface DownloadRecord extends Address {
   usable?: boolean;
 }
 
-/** What was written down of a model file when it was downloaded; null: nothing. */
+/** The record that was written when a model file was downloaded; null: there is none. */
 export const readRecord = (path: string): Promise<DownloadRecord | null> => readJson(`${path}.json`);
 
-/** Notes whether a downloaded model can be used. If not, another one answers where no model is named. */
+/** Records whether a downloaded model can be used. If it can't, another model answers requests that name no model. */
 export async function noteUsable(path: string, usable: boolean): Promise<void> {
   const record = await readRecord(path);
   if (record === null || (record.usable ?? true) === usable) return;

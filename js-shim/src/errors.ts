@@ -35,14 +35,14 @@ const REASONS: ReadonlySet<string> = new Set<ReasonCode>([
   "RATE_LIMITED",
 ]);
 
-/** A helper's reason_code; undefined: it gives none. An engine for another system is the one for Macs. */
+/** Converts a helper's reason_code; undefined: there is none. The only engine for another system is the one for Macs. */
 export function reasonCodeOf(code: unknown): ReasonCode | undefined {
   if (typeof code !== "string") return undefined;
   if (code === "UNSUPPORTED_PLATFORM") return "NOT_DARWIN";
   return REASONS.has(code) ? (code as ReasonCode) : "HELPER_UNHEALTHY";
 }
 
-/** The codes of what goes wrong between this package and the helper. */
+/** The codes of failures between this package and the helper. */
 export type ClientErrorCode =
   /** The helper was not found, could not be started, or is not a helper. */
   | "SPAWN_FAILED"
@@ -50,13 +50,13 @@ export type ClientErrorCode =
   | "PROTOCOL_MISMATCH"
   /** The helper does not answer, or has crashed too often. */
   | "HELPER_UNHEALTHY"
-  /** The helper ended while the call was under way. */
+  /** The helper ended while the call was in progress. */
   | "HELPER_EXITED"
   /** The helper wrote something that is not the protocol. */
   | "PROTOCOL_ERROR"
-  /** The helper refused the call as such, as an older one does with a method that it does not know. */
+  /** The helper refused the call itself. An older helper does so if it does not know the method. */
   | "RPC_ERROR"
-  /** `client.generate` got no answer that passes, and has no fallback. */
+  /** `client.generate` got no valid answer, and has no fallback. */
   | "NO_VALID_ANSWER"
   /** `client.close()` was called. */
   | "CLOSED";
@@ -64,7 +64,7 @@ export type ClientErrorCode =
 /** Every `code` of an {@link FmError}. */
 export type FmErrorCode = HelperErrorCode | ClientErrorCode;
 
-/** What an {@link FmError} may carry besides its code and detail. */
+/** The fields that an {@link FmError} may have besides its code and detail. */
 export interface FmErrorFields {
   openai?: Partial<OpenAIErrorShape> | undefined;
   response?: WireResponse | ResponseObject | undefined;
@@ -93,32 +93,32 @@ const SHAPES: Record<FmErrorCode, readonly [number, string, string]> = {
   NO_VALID_ANSWER: [500, "server_error", "no_valid_answer"],
 };
 
-/** The one class of error that this package rejects with, apart from an abort signal's own reason. */
+/** The class of all errors with which this package rejects, except an abort signal's own reason. */
 export class FmError extends Error {
-  /** A host's bundler may shorten the name of the class, which Node shows. */
+  /** Set here because a host's bundler may shorten the name of the class, and Node shows the name. */
   static override readonly name = "FmError";
   override readonly name = "FmError";
-  /** What kind of failure it was. */
+  /** The kind of the failure. */
   readonly code: FmErrorCode;
   /** One English sentence; the same as `message`. */
   readonly detail: string;
-  /** The HTTP status that a server would have answered with. */
+  /** The HTTP status with which a server would have answered. */
   readonly status: number;
-  /** The error as OpenAI's clients know it. */
+  /** The error in the form that OpenAI's clients know. */
   readonly openai: OpenAIErrorShape;
-  /** What a response had produced before it failed. */
+  /** The response as it was before it failed. */
   readonly response: ResponseObject | undefined;
-  /** What a completion had produced before it failed. */
+  /** The completion as it was before it failed. */
   readonly completion: JsonObject | undefined;
-  /** Of a TIMEOUT: the limit that fired (`queue`, `first_token`, `no_progress` or `total`). */
+  /** For TIMEOUT: the limit that was reached (`queue`, `first_token`, `no_progress` or `total`). */
   readonly limit: string | undefined;
-  /** Of a TIMEOUT: that limit in milliseconds. */
+  /** For TIMEOUT: the limit that was reached, in ms. */
   readonly limitMs: number | undefined;
-  /** Of a RATE_LIMITED: when the next request may go well, in ms; undefined: nobody knows. */
+  /** For RATE_LIMITED: the time after which the next request may succeed, in ms; undefined: unknown. */
   readonly retryAfterMs: number | undefined;
-  /** Why the machine can't answer, as `client.compatibility.check()` tells it; undefined: that is not the reason. */
+  /** Why the machine can't answer, as `client.compatibility.check()` reports it; undefined: the failure has another reason. */
   readonly reasonCode: ReasonCode | undefined;
-  /** Where a helper was looked for, in order, when none was found. */
+  /** If no helper was found: the places that were searched, in order. */
   readonly tried: readonly string[] | undefined;
 
   constructor(code: FmErrorCode, detail: string, fields: FmErrorFields = {}) {
@@ -137,12 +137,12 @@ export class FmError extends Error {
     this.tried = fields.tried;
   }
 
-  /** Whether the same request may well succeed a moment later. */
+  /** Whether the same request may succeed a moment later. */
   get retryable(): boolean {
     return this.code === "RATE_LIMITED" || this.code === "OVERLOADED";
   }
 
-  /** The text that had been produced before the failure, or "". */
+  /** The text that was produced before the failure, or "". */
   get partialText(): string {
     if (this.response !== undefined) return textOfResponse(this.response);
     const choices = this.completion?.["choices"];
@@ -152,7 +152,7 @@ export class FmError extends Error {
     return typeof content === "string" ? content : "";
   }
 
-  /** The same error with what had been produced before it. */
+  /** The same error with the output that was produced before it. */
   withPartial(fields: Pick<FmErrorFields, "response" | "completion">): FmError {
     return new FmError(this.code, this.detail, {
       openai: this.openai,
@@ -195,13 +195,16 @@ export function textOfResponse(response: Pick<WireResponse, "output">): string {
   return text;
 }
 
-/** The response with `output_text`, as OpenAI's SDK has it. What is no Response, such as a completion, gets none. */
+/**
+ * The response with `output_text`, as OpenAI's SDK has it. An object that is no Response, such as a completion, gets no
+ * `output_text`.
+ */
 export function withOutputText(response: WireResponse | ResponseObject): ResponseObject {
   const text = Array.isArray(response.output) ? { output_text: textOfResponse(response) } : {};
   return { ...response, ...text } as ResponseObject;
 }
 
-/** A request, or an option, that is refused for its field `param`. */
+/** Makes the error for a request or an option with an invalid field `param`. */
 export function invalid(param: string, detail: string): FmError {
   return new FmError("INVALID_REQUEST", detail, { openai: { param } });
 }

@@ -2,9 +2,9 @@
 import type { ReasonCode } from "./errors.js";
 
 /**
- * What the client can do at the moment:
- * - `unknown`: nothing was asked yet
- * - `starting`, `ready`: the helper
+ * The present state of the client:
+ * - `unknown`: nothing has been asked yet
+ * - `starting`, `ready`: the helper starts, or is ready
  * - `parked`: the helper had nothing to do and ended; the next request starts it
  * - `waiting`: the machine can't answer now, and is asked again after a while
  * - `limited`: the model's rate limit was reached
@@ -23,21 +23,21 @@ export type ClientState =
   | "refused"
   | "closed";
 
-/** What a listener of `state` gets. */
+/** The argument of a listener of `state`. */
 export interface StateChange {
   state: ClientState;
-  /** Why, for `waiting` and `refused`. */
+  /** The reason for `waiting` and `refused`. */
   reason_code?: ReasonCode | undefined;
   detail?: string | undefined;
 }
 
-/** The events of a client, and what their listeners get. */
+/** The events of a client, and the arguments of their listeners. */
 export interface ClientEvents {
   state: StateChange;
   log: string;
 }
 
-/** Listeners. What one throws is a warning of Node's, and ends nothing. */
+/** The listeners of a client's events. If a listener throws, Node prints a warning, and everything else goes on. */
 export class Events {
   readonly #listeners: { [Name in keyof ClientEvents]: Set<(value: ClientEvents[Name]) => unknown> } = {
     state: new Set(),
@@ -75,7 +75,7 @@ export class Events {
   }
 }
 
-/** Calls a function of the host's, which may throw, or reject: that is a warning, and ends nothing. */
+/** Calls a function of the host. If it throws or rejects, Node prints a warning, and everything else goes on. */
 export function callBack<T>(what: string, call: (value: T) => unknown, value: T, warn = warnOf): void {
   try {
     Promise.resolve(call(value)).catch((error: unknown) => warn(what, error));
@@ -84,7 +84,7 @@ export function callBack<T>(what: string, call: (value: T) => unknown, value: T,
   }
 }
 
-/** Warns the host of what its function threw. */
+/** Warns the host that its function threw an error. */
 export function warnOf(what: string, error: unknown): void {
   process.emitWarning(`${what} of fm-proxy's client threw: ${describe(error)}`);
 }

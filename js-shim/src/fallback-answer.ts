@@ -8,10 +8,10 @@ import { eventsOf } from "./replay.js";
 import type { ChatCompletionChunk, CompletionChunk, JsonObject, WireResponse } from "./types.js";
 import { isObject } from "./types.js";
 
-/** The beginning of the id of a response that was made here from a mere text: no such response is stored. */
+/** The prefix of ids of responses that are made here from a plain text. These responses are not stored. */
 export const UNSTORED = "resp_fallback_";
 
-/** How an answer of one method is made whole. */
+/** Completes the answers of one method. */
 export interface Whole {
   /** The member of the helper's result that holds the answer. */
   readonly name: "response" | "completion" | "embeddings";
@@ -25,7 +25,9 @@ export interface Whole {
   observed(): JsonObject;
 }
 
-/** For one request of a method. `model`: the model that the fallback was asked for, if it is not the body's. */
+/**
+ * Makes the converter for one request. `model`: the model that was requested from the fallback, if it differs from the body's.
+ */
 export function wholeAnswer(method: FallbackMethod, body: JsonObject, model: string | undefined): Whole {
   const base = { created: Math.floor(Date.now() / 1000), model: model ?? body["model"] ?? "fallback" };
   return MAKERS[method](body, base);

@@ -15,18 +15,18 @@ export type FallbackMethod =
   | "completions.create"
   | "embeddings.create";
 
-/** What a fallback function gets. */
+/** The argument of a fallback function. */
 export interface FallbackCall {
   method: FallbackMethod;
   /** The request's body, as the host gave it. With `stream` true the function may give the API's stream, or an answer. */
   body: JsonObject;
   /** Why the local model did not answer. */
   error: FmError;
-  /** Aborted when the request is, and when the client is closed. */
+  /** Aborted when the request is aborted, and when the client is closed. */
   signal: AbortSignal;
 }
 
-/** Any OpenAI client, as far as it is called. */
+/** The methods of an OpenAI client that may be called. */
 export interface FallbackClient {
   responses?: { create(body: never, options?: never): unknown };
   chat?: { completions: { create(body: never, options?: never): unknown } };
@@ -35,12 +35,12 @@ export interface FallbackClient {
 }
 
 /**
- * Who answers when the local model does not: an OpenAI client, or a function, which gives what the call does: the API's object, a
- * part of it that has the answer, or for a text that alone.
+ * Answers if the local model does not: an OpenAI client, or a function. The function returns the API's object, or a part of it
+ * that has the answer. If the answer is a text, it may return the text alone.
  */
 export type Fallback = ((call: FallbackCall) => unknown) | FallbackClient;
 
-/** The fallback, and the model that it is asked for. */
+/** The fallback, and the model that is requested from it. */
 export interface FallbackOptions {
   fallback: Fallback;
   fallbackModel: string | undefined;
@@ -80,7 +80,7 @@ const METHODS: ReadonlySet<string> = new Set<FallbackMethod>([
 /** Members of a body that only this package's helper knows. */
 const OURS: ReadonlySet<string> = new Set(["fm", "top_k", "min_p", "repeat_penalty", "ignore_eos"]);
 
-/** Who gave an answer of the client's, or one of its streams' events. */
+/** Who produced an answer of the client, or an event of one of its streams. */
 export function sourceOf(answer: unknown): "local" | "fallback" {
   const report = isObject(answer) ? answer["fm"] : undefined;
   return isObject(report) && report["source"] === "fallback" ? "fallback" : "local";
@@ -97,7 +97,10 @@ interface Asking {
 /** The fallback call in which the present code runs, if any. */
 const asking = new AsyncLocalStorage<Asking>();
 
-/** A transport whose requests the fallback answers when they fail. It answers in the helper's form, and says so in `fm`. */
+/**
+ * A transport that asks the fallback if a request fails. The answer has the helper's form, and its `fm` says that it is the
+ * fallback's.
+ */
 export class FallbackTransport implements Transport {
   readonly #transport: Transport;
   readonly #options: FallbackOptions;

@@ -65,11 +65,10 @@ const ROUTES: readonly Route[] = [
 ];
 
 /**
- * Makes a `fetch` that answers OpenAI's HTTP API from a helper. The host and any prefix of the URL do not matter, and
- * nothing leaves the process. As with the real one, a failure is a response; only an abort and a body that can't be read
- * reject.
+ * Makes a `fetch` that answers OpenAI's HTTP API from a helper. The host and any prefix of the URL do not matter, and nothing
+ * leaves the process. As with the real `fetch`, a failure is a response; only an abort and a body that can't be read reject.
  *
- * @param strict - whether unknown parameters in a URL are refused, as the helper then does with those of a body
+ * @param strict - whether unknown parameters in a URL are refused; the helper has the same option for those of a body
  */
 export function createFetch(transport: Transport, strict = false): typeof globalThis.fetch {
   return async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {

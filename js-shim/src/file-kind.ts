@@ -17,7 +17,7 @@ export async function isFile(path: string): Promise<boolean> {
   return (await stat(path).catch(() => null))?.isFile() === true;
 }
 
-/** What a path leads to that should name a program: looks at the first bytes. Never throws. */
+/** Finds out whether a path leads to a program, by the first bytes of the file. Never throws. */
 export function kindOf(path: string): FileKind {
   let file: number | undefined;
   try {

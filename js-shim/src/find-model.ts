@@ -5,9 +5,9 @@ import { parseHubReference, type HubReference } from "./hub.js";
 import { findModels, type FoundModel } from "./model-files.js";
 
 /**
- * A model of this machine. `name` is as `findModels` shows it, alone or after its source (`ollama:qwen3:0.6b`), or as `pullModel`
- * took it (`qwen3-0.6b`, `hf:OWNER/NAME:QUANT`), or the path of the file. A name may end in .gguf, and have capital letters or
- * not. Undefined: there is no such model.
+ * Finds a model of this machine. `name` is a name that `findModels` shows, alone or after its source (`ollama:qwen3:0.6b`), the
+ * name with which `pullModel` downloaded the model (`qwen3-0.6b`, `hf:OWNER/NAME:QUANT`), or the path of the file. A name may end
+ * in .gguf. Capital and small letters count as equal. Undefined: there is no such model.
  */
 export async function findModel(name: string, models?: readonly FoundModel[]): Promise<FoundModel | undefined> {
   const all = models ?? (await findModels());

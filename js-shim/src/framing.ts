@@ -3,7 +3,7 @@ import * as LIMITS from "./limits.js";
 import { isObject } from "./types.js";
 import { findFault } from "./wire-check.js";
 
-/** The longest body that either side serves. */
+/** The longest body that each side accepts. */
 export const MAX_BODY_BYTES = LIMITS.frame_bytes;
 const MAX_HEADER_BYTES = LIMITS.header_bytes;
 const MAX_HEADER_LINES = LIMITS.header_lines;
@@ -12,7 +12,7 @@ const CR = 0x0d;
 const LF = 0x0a;
 const COLON = 0x3a;
 
-/** Bytes that are not the protocol. There is no safe place to read on after them. */
+/** The bytes break the protocol. After them, nothing more can be read reliably. */
 export class FramingError extends Error {
   override readonly name = "FramingError";
 }
@@ -37,10 +37,10 @@ export class UnencodableError extends Error {
 const encoder = new TextEncoder();
 
 /**
- * Makes one frame of a message: header and body in one piece, so that it is written at once.
+ * Makes one frame of a message. Header and body are one piece, so that they are written at once.
  *
- * @throws UnencodableError for a message that is too long, or that serialises to what the helper refuses as no message:
- * it could not tell which call such a frame belongs to, so it is caught here.
+ * @throws UnencodableError for a message that is too long, or whose JSON the helper would refuse. The helper can't know which
+ *   call such a frame belongs to, so the error is raised here.
  */
 export function encodeFrame(message: unknown): Uint8Array {
   const json = serialise(message);
@@ -116,8 +116,8 @@ function replaceLoneSurrogates(json: string): string {
 }
 
 /**
- * Cuts a byte stream into frame bodies. It is fed bytes as they come and hands out whole bodies as bytes, so a character
- * that two reads share is never cut. Each byte is looked at, and copied, at most once.
+ * Cuts a byte stream into frame bodies. It takes bytes as they arrive, and returns whole bodies as bytes. So a character that
+ * begins in one read and ends in the next is never cut. Each byte is read and copied at most once.
  */
 export class FrameParser {
   readonly #onBody: (body: Uint8Array) => void;
@@ -137,7 +137,7 @@ export class FrameParser {
   }
 
   /**
-   * Takes the next bytes; calls back for each body that they complete.
+   * Takes the next bytes, and calls the callback for each body that is now complete.
    *
    * @throws FramingError when the bytes break the protocol. Do not push anything after that.
    */

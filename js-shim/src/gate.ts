@@ -9,16 +9,16 @@ import type { RateLimiter } from "./ratelimit.js";
 import { toFmError } from "./thrown.js";
 import { isObject, type JsonObject } from "./types.js";
 
-/** What `client.compatibility.check()` finds. */
+/** The result of `client.compatibility.check()`. */
 export interface CompatibilityReport {
   compatible: boolean;
   /** Absent when compatible. */
   reason_code?: ReasonCode;
   /** One English sentence or two; absent when compatible. */
   detail?: string;
-  /** Where a helper was looked for, in order, when none was found. */
+  /** If no helper was found: the places that were searched, in order. */
   tried?: readonly string[];
-  /** Each engine, in their order; absent for one alone. */
+  /** All engines, in their order; absent if there is only one. */
   engines?: readonly EngineReport[];
 }
 
@@ -31,13 +31,13 @@ export interface EngineReport {
   detail?: string;
 }
 
-/** How `client.compatibility.check` looks. */
+/** Options of `client.compatibility.check`. */
 export interface CheckOptions {
-  /** Looks again, whatever was found before: for a command "Re-check compatibility". */
+  /** Checks again, and forgets earlier results: for a command "Re-check compatibility". */
   recheck?: boolean | undefined;
 }
 
-/** The machine, as far as the `apple` engine asks for it. */
+/** The facts about a machine that decide whether the `apple` engine can run. */
 export interface Machine {
   platform: string;
   arch: string;
@@ -115,8 +115,9 @@ export class Compatibility {
   }
 
   /**
-   * Looks without loading a model. Never throws. What it finds is remembered: "compatible" as long as requests bear it
-   * out, that the model is not there for five minutes, and that no helper can be started until `recheck`.
+   * Checks the machine, and loads no model. Never throws. The result is remembered. "Compatible" stays valid until a request
+   * fails because an engine or a model is missing. A reason that the helper reports stays valid for five minutes, `OFFLINE` for
+   * five seconds. The result that no helper can be started stays valid until `recheck`.
    */
   async check(options: CheckOptions = {}): Promise<CompatibilityReport> {
     // This must not throw, even if it is given null.
@@ -258,7 +259,7 @@ function enginesOf(order: unknown): Pick<CompatibilityReport, "engines"> {
   return { engines };
 }
 
-/** What the `apple` engine needs of the machine; null when it has all of it. */
+/** The requirement of the `apple` engine that the machine does not meet; null: it meets all of them. */
 export function checkMachine(machine: Machine): CompatibilityReport | null {
   if (machine.platform !== "darwin")
     return no("NOT_DARWIN", `The apple engine needs macOS; this is ${machine.platform}.`);
@@ -274,7 +275,7 @@ function refusalOf(report: CompatibilityReport): Refusal {
   return { report, error: new FmError("UNAVAILABLE", report.detail ?? "", { reasonCode: report.reason_code }) };
 }
 
-/** What an error shows about the machine. */
+/** The reason code that an error gives about the machine. */
 export function reasonOf({ code, reasonCode }: FmError): ReasonCode {
   return reasonCode ?? (START_FAILURES.has(code) ? (code as ReasonCode) : "HELPER_UNHEALTHY");
 }

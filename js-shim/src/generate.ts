@@ -10,28 +10,34 @@ import type { JsonObject, RequestOptions, ResponseCreateParams, Transport } from
 import { isObject } from "./types.js";
 import type { Validator } from "./validate.js";
 
-/** An answer that did not pass. */
+/** An answer that was rejected. */
 export interface Rejection {
-  /** What the model said. */
+  /** The text of the model's answer. */
   text: string;
-  /** What is wrong with it, as the next try was told. */
+  /** The reason for the rejection. The next request to the model contains it. */
   reason: string;
 }
 
-/** What `client.generate` is asked for. */
+/** The parameters of `client.generate`. */
 export interface GenerateParams<T> {
   /** What to answer: a text, or message items. */
   input: string | readonly JsonObject[];
   instructions?: string | undefined;
   /** A JSON schema (draft 7 or 2020-12) of the value. Absent: the value is the answer's text. */
   schema?: JsonObject | undefined;
-  /** Cleans a value that fits the schema, before `validate` sees it. What it throws is the reason why the answer is rejected. */
+  /**
+   * Cleans a value that fits the schema, before `validate` sees it. If it throws, the answer is rejected, and the error is the
+   * reason.
+   */
   sanitize?(value: unknown): T;
-  /** Says true for a value that passes, and else false or, better, why not. Neither of the two may return a Promise. */
+  /**
+   * Returns true for a valid value; otherwise false or, better, the reason as a text. `sanitize` and `validate` must not return a
+   * Promise.
+   */
   validate?: ((value: T) => boolean | string | null | undefined) | undefined;
-  /** How often the model is asked again, with the reason why its answer did not pass. Default: 1. */
+  /** How often the model is asked again after a rejected answer, with the reason. Default: 1. */
   retries?: number | undefined;
-  /** The value in place of the model's, when it gave none that passes or can't be asked: a function of what it gave. */
+  /** Returns a value in place of the model's, if no answer passes or the model can't be asked. It gets the rejected answers. */
   fallback?: ((rejected: readonly Rejection[]) => T | Promise<T>) | undefined;
   /** More parameters of `responses.create`. Default: `temperature` 0 and `store` false. */
   request?:
@@ -39,19 +45,22 @@ export interface GenerateParams<T> {
     | undefined;
 }
 
-/** What `client.generate` gives. */
+/** The result of `client.generate`. */
 export interface Generated<T> {
   value: T;
-  /** Whether the model gave it, or `fallback`. */
+  /** Who gave the value: the model, or a fallback. */
   source: "local" | "fallback";
-  /** The answers that did not pass, in order. */
+  /** The rejected answers, in order. */
   rejected: Rejection[];
 }
 
 const PLAIN = { temperature: 0, store: false } as const;
 const NO_CHECK: Validator = () => null;
 
-/** Asks, checks, asks again, and in the end falls back. Rejects with an FmError where there is no fallback. */
+/**
+ * Asks the model, checks the answer, asks again if needed, and at last calls `fallback`. Without `fallback`, rejects with an
+ * FmError.
+ */
 export async function generate<T>(
   transport: Transport,
   params: GenerateParams<T>,

@@ -1,7 +1,7 @@
 // Reads facts about a model from the beginning of a GGUF file (docs/gguf.md of ggml). The bytes are untrusted.
 import { open } from "node:fs/promises";
 
-/** What a header says of a model; null: it does not say that. */
+/** The facts in a model's header; null: the header lacks this fact. */
 export interface ModelFacts {
   /** The format of the weights, such as Q4_K_M. */
   quantization: string | null;
@@ -9,7 +9,7 @@ export interface ModelFacts {
   contextLength: number | null;
   /** Whether it makes vectors of texts, and no answers. */
   embeds: boolean;
-  /** Bytes of a token in the KV memory, about; 0: unknown. */
+  /** About how many bytes a token takes in the KV memory; 0: unknown. */
   kvBytes: number;
   /** Tokens of the vocabulary; 0: unknown. */
   vocabulary: number;
@@ -17,7 +17,7 @@ export interface ModelFacts {
   width: number;
 }
 
-/** What a chat template has a place for. */
+/** The features that a chat template supports. */
 export interface TemplateFacts {
   tools: boolean;
   thinks: boolean;
@@ -52,7 +52,7 @@ const FILE_TYPES: Readonly<Record<number, string>> = {
   31: "IQ1_M", 32: "BF16", 36: "TQ1_0", 37: "TQ2_0", 38: "MXFP4",
 };
 
-/** Never rejects: nothing is known of a file that can't be read. */
+/** Reads the facts of a file. Never rejects: for a file that can't be read, all facts are unknown. */
 export async function readFacts(path: string): Promise<ModelFacts> {
   const { numbers } = headerOf(await readStart(path, LOOK));
   const ofModel = (name: string): number | null => {
@@ -75,7 +75,7 @@ export async function readTemplate(path: string): Promise<TemplateFacts> {
   return { tools: /\btools\b/.test(template), thinks: THOUGHTS.test(template) };
 }
 
-/** About how many bytes a model takes when it is loaded, its files of `size` bytes among them; null: unknown. */
+/** About how many bytes a loaded model takes, including its files of `size` bytes; null: unknown. */
 export function memoryOf(size: number, { kvBytes, contextLength, embeds, vocabulary }: ModelFacts): number | null {
   const context = kvBytes * Math.min(contextLength || TOKENS, embeds ? TOKENS_EMBEDDED : TOKENS);
   const beside = embeds ? BESIDE : Math.min(CONTEXTS_BESIDE * context, BESIDE);

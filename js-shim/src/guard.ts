@@ -17,7 +17,7 @@ const FULL = "too_many_requests";
 /** Names of the default model. */
 const DEFAULT_MODELS: ReadonlySet<unknown> = new Set([undefined, null, "", "default", "local"]);
 
-/** What a {@link Guard} is made of. */
+/** The options of a {@link Guard}. */
 export interface GuardOptions {
   helper: Transport;
   gate: Compatibility;
@@ -27,7 +27,7 @@ export interface GuardOptions {
   checks: boolean;
 }
 
-/** The way of a request to the helper. */
+/** A transport that checks each request before it passes the request to the helper. */
 export class Guard implements Transport {
   readonly #options: GuardOptions;
 

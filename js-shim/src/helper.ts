@@ -23,7 +23,7 @@ const ENDS: ReadonlySet<string> = new Set(["HELPER_EXITED", "HELPER_UNHEALTHY", 
 
 /** How a {@link Helper} starts and ends its processes. */
 export interface HelperOptions {
-  /** Makes the spawn options anew for every start; may reject with an FmError. */
+  /** Makes new spawn options for every start; may reject with an FmError. */
   spawnOptions: () => Promise<SpawnOptions>;
   /** Called when the helper speaks another version of the protocol: a copy of the helper may be out of date. */
   discardCopy: () => Promise<void>;
@@ -48,9 +48,9 @@ interface Maker {
 }
 
 /**
- * Keeps a client's helpers: starts one with the first call, checks its version before any other word, starts a new one
- * after a crash, and lets go of Node's event loop while no call waits. After crashes in a row each call gets a helper of
- * its own, and after more of them there is none any more.
+ * Manages a client's helpers. Starts one with the first call, checks its version first, and starts a new one after a crash. While
+ * no call waits, Node may exit. After several crashes in a row, each call gets its own helper. After more crashes, no helper is
+ * started any more.
  */
 export class Helper implements Transport {
   readonly #options: HelperOptions;

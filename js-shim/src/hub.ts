@@ -4,7 +4,7 @@ import { fetchPages, hubEndpoint, type DownloadOptions } from "./download.js";
 import { FmError } from "./errors.js";
 import { idOf, isFirstPart, partsOf, quantOf } from "./model-files.js";
 
-/** What a reference names. */
+/** The parts of a reference. */
 export interface HubReference {
   /** OWNER/NAME. */
   repository: string;
@@ -69,7 +69,7 @@ function ofLink({ protocol, host, username, password, pathname, searchParams }: 
   return { repository: `${owner}/${name}`, revision: known ? revision : "main", ...more };
 }
 
-/** The files of a model in the order of their download: the one that the model is named by comes last. */
+/** The files of a model in the order of their download. The file that names the model comes last. */
 export async function filesOnHub(reference: HubReference, options: DownloadOptions): Promise<HubFile[]> {
   const all = await listFiles(reference, options);
   const chosen = choose(all, reference);

@@ -10,14 +10,17 @@ const MAX_NAME_CHARS = LIMITS.ignored_path_bytes;
 const MAX_HEADER_BYTES = 4096;
 const MORE = "...";
 
-/** The parameters that an answer says were ignored: of an object, or of a chunk. */
+/** The ignored parameters that an answer or a chunk reports. */
 export function ignoredOf(answer: unknown): string[] {
   const report = isObject(answer) ? answer["fm"] : undefined;
   const paths = isObject(report) ? report["ignored"] : undefined;
   return Array.isArray(paths) ? paths.filter((path) => typeof path === "string") : [];
 }
 
-/** Adds a name once, up to the first one that is too many, so that the header can tell. */
+/**
+ * Adds a name, if the list lacks it. The list may have one name more than the header, so that the header can report that names
+ * are missing.
+ */
 export function addIgnored(ignored: string[], path: string): void {
   const name = cut(path);
   if (ignored.length <= MAX_NAMES && !ignored.includes(name)) ignored.push(name);

@@ -29,7 +29,7 @@ function existsSync(path: string): boolean {
 /** The origin of a helper that was built in the clone which this package lies in. */
 export const OWN_BUILD = "this repository's build";
 
-/** What may be the matter where all was installed. */
+/** The possible reason if everything was installed, but a package is missing. */
 export const LEFT_OUT =
   "If it is there where the application was made, what bundles or deploys it has left it out (README of fm-proxy, Bundlers).";
 
@@ -37,25 +37,25 @@ export const LEFT_OUT =
 export interface HelperLocation {
   /** A program, or an app bundle of macOS. */
   type: "cli" | "app-bundle";
-  /** What is started. */
+  /** The program that is started. */
   executablePath: string;
-  /** The bundle that it lies in. */
+  /** The bundle that contains the program. */
   appBundlePath?: string;
-  /** The platform's package that it lies in, with all that belongs to it; absent where a path named the program. */
+  /** The platform's package that contains the program and all its files; absent if a path named the program. */
   packagePath?: string;
-  /** Where it is a copy of a program that a path named: that path. */
+  /** If the program is a copy of a program that a path named: that path. */
   copiedFrom?: string;
-  /** Who named it, as a user knows it. */
+  /** Who named the program, in words for users. */
   origin: string;
 }
 
-/** Where a helper may be. Everything but `option` has a default; tests give their own. */
+/** The places where a helper may be. All members except `option` have a default; tests give their own values. */
 export interface LocateOptions {
   /** The `helperPath` option. */
   option: string | undefined;
   /** The host's environment. */
   env?: Record<string, string | undefined>;
-  /** The PATH of the helper's environment, if it has one of its own. */
+  /** The PATH of the helper's environment, if that environment has its own. */
   path?: string | undefined;
   /** Resolves a module name to a file, or throws. */
   resolve?: (name: string) => string;
@@ -66,9 +66,9 @@ export interface LocateOptions {
 }
 
 /**
- * Finds the helper: the option, then `FM_PROXY_PATH`, then the platform's package where Node finds it, then that package
- * beside the host's own files, then the build folder of the repository that this package lies in. The first two are taken
- * at their word; whether they exist, the start will tell.
+ * Finds the helper. It tries the option, then `FM_PROXY_PATH`, then the platform's package where Node finds it, then that package
+ * beside the host's own files, then the build folder of the repository that contains this package. The first two are used without
+ * a check; the start reports if the file does not exist.
  *
  * @throws FmError (SPAWN_FAILED) that lists every place that was looked at.
  */
@@ -128,9 +128,9 @@ export function platformPackage(): string {
 export type GpuOptions = Pick<LocateOptions, "resolve" | "hostFolders">;
 
 /**
- * The folder of `libggml-vulkan.so` in the package that users install for their GPU: where Node finds it, from here or from
- * the host's main program, else beside the host's own files. Whether it fits the engine, the engine will tell. Null: it is
- * not installed, or there is none for this platform.
+ * The folder of `libggml-vulkan.so` in the package that users install for their GPU. Node looks for the package from here and
+ * from the host's main program; if that fails, it is looked for beside the host's own files. The engine checks whether the
+ * library fits. Null: the package is not installed, or there is none for this platform.
  */
 export function locateGpuLibrary(options: GpuOptions = {}): string | null {
   const platform = GPU_PLATFORMS[`${process.platform}-${process.arch}`];

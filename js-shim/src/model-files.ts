@@ -8,24 +8,24 @@ import { modelsFolder, userHome, type Environment } from "./models-folder.js";
 
 /** A model file. */
 export interface FoundModel {
-  /** Whose it is. */
+  /** The program that owns the file. */
   source: "fm-proxy" | "ollama" | "lm-studio" | "huggingface" | "llama.cpp";
-  /** As its owner names it; fm-proxy's own have their id. */
+  /** The name that the owning program uses. For fm-proxy's own models, it is their id. */
   name: string;
-  /** What the option `model` of a client may be; of a model in several files the first one. */
+  /** The path for the option `model` of a client; for a model in several files, the path of the first file. */
   path: string;
-  /** In bytes, of all its files. */
+  /** The size of all its files, in bytes. */
   size: number;
-  /** How its weights are stored, such as Q4_K_M; null: neither its name nor its header says it. */
+  /** The format of its weights, such as Q4_K_M; null: neither its name nor its header gives it. */
   quantization: string | null;
-  /** The longest context that it was trained for, in tokens; null: its header does not say it. */
+  /** The longest context that it was trained for, in tokens; null: its header does not give it. */
   contextLength: number | null;
   /**
-   * In bytes, about: what it takes when it is loaded with the context that it has by default, at most 8,192 tokens. Null: its
-   * header does not say it.
+   * About how many bytes the model takes when it is loaded with its default context of at most 8,192 tokens. Null: its header
+   * does not give enough facts.
    */
   memory: number | null;
-  /** Whether it answers where nobody names a model: see `models use` of the command line. */
+  /** Whether it answers requests that name no model: see `models use` of the command line. */
   default: boolean;
 }
 
@@ -59,8 +59,8 @@ export async function ownModels(folder: string): Promise<FoundModel[]> {
 const PART = /-(\d{5})-of-(\d{5})(?=\.gguf$)/i;
 
 /**
- * The model that answers where nobody names one: the chosen one, else the folder's first that answers, as for the helper, without
- * those that were tried and can't be used.
+ * The model that answers if no model is named. It is the chosen one, or else the folder's first model that does not embed, or
+ * else the first one. The order is the helper's. Models that were tried and can't be used are left out.
  */
 export async function defaultModel(folder: string, models?: readonly FoundModel[]): Promise<string | null> {
   const chosen = await chosenModel(folder);
@@ -78,7 +78,7 @@ export async function defaultModel(folder: string, models?: readonly FoundModel[
 /** False: the model was tried after its download, and can't be used. */
 export const isUsable = async (path: string): Promise<boolean> => (await readRecord(path))?.usable !== false;
 
-/** The id of a file among the models of its folder; a split model has the name that its files begin with. */
+/** The id of a file among the models of its folder. The id of a split model is the common beginning of its files' names. */
 export function idOf(path: string): string {
   return basename(path).replace(PART, "").replace(/\.gguf$/i, "");
 }
@@ -91,7 +91,7 @@ export function partsOf(path: string): string[] {
   return Array.from({ length: count }, (_, index) => path.replace(PART, `-${number(index)}-of-$2`));
 }
 
-/** What a file's name says of how its weights are stored, in capitals; "": nothing. */
+/** The format of the weights that a file's name gives, in capitals; "": it gives none. */
 export function quantOf(path: string): string {
   return /(?:^|[-._])((?:UD-)?(?:I?Q\d|TQ\d|MXFP4|B?FP?(?:16|32))\w*)$/i.exec(idOf(path))?.[1]?.toUpperCase() ?? "";
 }
@@ -208,7 +208,7 @@ async function entry(source: FoundModel["source"], name: string, path: string): 
   return [{ source, name, path, size, quantization, contextLength, memory: memoryOf(size, facts), default: false }];
 }
 
-/** What a model can do: by its chat template, whether it embeds, and whether a projector that fits lies beside it. */
+/** The abilities of a model. They depend on its chat template, on whether it embeds, and on a fitting projector beside it. */
 export interface Abilities extends TemplateFacts {
   embeds: boolean;
   sees: boolean;

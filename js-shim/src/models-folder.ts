@@ -2,13 +2,13 @@
 import { homedir } from "node:os";
 import { join, resolve, sep } from "node:path";
 
-/** For who has no model. */
+/** The text for users who have no model. */
 export const NO_MODEL = "There is no model yet: npx fm-proxy models pull qwen3-0.6b";
 
 /** The part of a host's environment that says where files are. */
 export type Environment = Record<string, string | undefined>;
 
-/** The user's folder; the root for a user that the system does not know, who can write nowhere then. */
+/** The user's home folder. If the system does not know the user, it is the root folder, where such a user can't write. */
 export function userHome(): string {
   try {
     return homedir();
@@ -17,7 +17,10 @@ export function userHome(): string {
   }
 }
 
-/** The folder that `fm-proxy models pull` fills, and that a client uses unless it names another one: its whole path. */
+/**
+ * The absolute path of the folder that `fm-proxy models pull` fills. A client uses this folder unless its options name another
+ * one.
+ */
 export function modelsFolder(env: Environment = process.env, home = userHome(), platform: string = process.platform): string {
   const named = env["FM_PROXY_MODELS_DIR"];
   if (named !== undefined && named !== "") return resolve(named);

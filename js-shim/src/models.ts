@@ -29,23 +29,23 @@ export class Models {
     return withOptions(() => listModels(this.#transport), options);
   }
 
-  /** One of them, by its id. */
+  /** One of these models, by its id. */
   retrieve(id: string, options: RequestOptions = {}): Promise<Model> {
     return withOptions(() => retrieveModel(this.#transport, id), options);
   }
 
   /**
-   * Loads a model, the default one if none is named, before the first request for it. Settles when it is loaded, and rejects
-   * if it can't be. `signal` ends the load, unless a request waits for it.
+   * Loads a model before the first request for it; if no model is named, the default model. Resolves when the model is loaded,
+   * and rejects if it can't be loaded. `signal` ends the load, unless a request waits for the model.
    */
   load(params: ModelParams = {}, options: RequestOptions = {}): Promise<LoadedModel> {
     return withOptions(() => useModel<LoadedModel>(this.#transport, "models.load", params), options);
   }
 
   /**
-   * Downloads a model into the folder of this client's models, as `pullModel` does, and looks anew for what can answer: a client
-   * that had no model has one then. `onProgress` gets the bytes received, `signal` stops the download, and the same call goes on
-   * with what is there.
+   * Downloads a model into the folder of this client's models, as `pullModel` does. After that, the client checks again what can
+   * answer, so a client that had no model now has one. `onProgress` gets the number of received bytes. `signal` stops the
+   * download; the same call later continues it.
    */
   pull(reference: string, options: PullOptions = {}): Promise<PulledModel> {
     return this.#pull(reference, options);

@@ -1,18 +1,18 @@
 // Names of files, branches and conversations: cleans and checks them, and makes a name from a text if no model gives a name.
 
-/** How {@link slug} writes a name. */
+/** Options of {@link slug}. */
 export interface SlugOptions {
-  /** Between words. Default: `-`. */
+  /** The text between two words. Default: `-`. */
   separator?: string;
-  /** In characters; cut at the end of a word where possible. Default: 60. */
+  /** The longest name, in characters. A longer one is cut, at the end of a word where possible. Default: 60. */
   maxLength?: number;
 }
 
-/** What {@link scoreName} makes of a name. */
+/** The result of {@link scoreName}. */
 export interface NameScore {
   /** From 0 (of no use) to 1. */
   score: number;
-  /** What is wrong with it, a sentence each. */
+  /** The faults of the name, each as a sentence. */
   reasons: string[];
 }
 
@@ -40,9 +40,9 @@ const SMALL = new Set(
 const HEURISTIC_WORDS = 5;
 
 /**
- * A text as a name that every file system takes: lower-case ASCII letters, digits and separators. Of what a model says,
- * the first line that says something counts, without quotes and without "Here is a name:". The same text gives the same
- * name; a text without a letter or digit gives "".
+ * Makes a name from a text. Every file system accepts the name: it has only lower-case ASCII letters, digits and separators. If
+ * the text is a model's answer, the name is made from its first line with words, without quotes and without "Here is a name:".
+ * The same text gives the same name; a text without a letter or digit gives "".
  */
 export function slug(text: string, { separator = "-", maxLength = 60 }: SlugOptions = {}): string {
   const words = wordsOf(firstLine(text));
@@ -61,7 +61,7 @@ export function slug(text: string, { separator = "-", maxLength = 60 }: SlugOpti
 /**
  * Judges a name by rules, so that the same name is always judged the same.
  *
- * @param of - the text that the name is for: a name that shares no word with it loses
+ * @param of - the text that the name is for; a name that shares no word with this text gets a lower score
  */
 export function scoreName(name: string, of?: string): NameScore {
   const words = wordsOf(name);
@@ -79,7 +79,10 @@ export function scoreName(name: string, of?: string): NameScore {
   return { score: Math.max(0, Math.round((1 - lost) * 100) / 100), reasons: wrong.map(([, , reason]) => reason) };
 }
 
-/** A name made of a text's own words, for when no model gives one: its first five that are not small words. */
+/**
+ * Makes a name from a text, for the case that no model gives a name. It takes the first five words, and skips those that say
+ * little, such as "the" or "file".
+ */
 export function nameFromText(text: string, options: SlugOptions = {}): string {
   const words = wordsOf(text);
   const telling = words.filter((word) => !SMALL.has(word) && !GENERIC.has(word));

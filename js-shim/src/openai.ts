@@ -1,6 +1,6 @@
 /**
- * `import "fm-proxy/openai"`: types alone. With it, calls of OpenAI's own SDK take `fm` and the other parameters that are not
- * OpenAI's, and its answers have `fm`.
+ * `import "fm-proxy/openai"` adds only types. With them, calls of OpenAI's own SDK accept `fm` and the other parameters that are
+ * not OpenAI's, and the SDK's answers have `fm`.
  *
  * @packageDocumentation
  */

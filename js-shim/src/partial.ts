@@ -20,8 +20,8 @@ interface AnyPart extends JsonObject {
 }
 
 /**
- * What a response stream has said so far. When its helper dies in the middle, nobody is left to end the stream as
- * OpenAI's clients expect; this makes the missing events, with all that was produced.
+ * Collects the events of a response stream. If the helper dies in the middle, it can't end the stream as OpenAI's clients expect.
+ * This class makes the missing events, with all output so far.
  */
 export class PartialResponse {
   #response: WireResponse | null = null;

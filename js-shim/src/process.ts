@@ -39,7 +39,7 @@ export interface SpawnOptions {
   stderr: () => "ignore" | "inherit" | ((text: string) => unknown);
 }
 
-/** What a helper process tells its owner. */
+/** The events that a helper process reports to its owner. */
 export interface ProcessEvents {
   onBytes(bytes: Uint8Array): void;
   /** Called exactly once: the helper could not be started, has ended, or has closed its input. */

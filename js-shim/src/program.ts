@@ -2,7 +2,10 @@
 import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
 
-/** Its file itself: what started it may be a link, such as those in a folder of commands. Undefined where it has none. */
+/**
+ * The file of the main program, with links resolved: programs are often started by a link in a folder of commands. Undefined:
+ * there is no file.
+ */
 export function programFile(): string | undefined {
   const [, main] = process.argv;
   if (main === undefined) return undefined;

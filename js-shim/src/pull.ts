@@ -27,9 +27,9 @@ import { messageOf } from "./thrown.js";
 
 /** Options of {@link pullModel}. */
 export interface PullOptions extends DownloadOptions {
-  /** The folder that it goes to. Default: `FM_PROXY_MODELS_DIR`, or the user's folder for fm-proxy's models. */
+  /** The folder for the model. Default: `FM_PROXY_MODELS_DIR`, or the user's folder for fm-proxy's models. */
   folder?: string | undefined;
-  /** The SHA-256 that the file must have, in hexadecimal. Hugging Face tells it by itself. */
+  /** The SHA-256 that the file must have, in hexadecimal. Hugging Face reports it for its own files. */
   sha256?: string | undefined;
 }
 
@@ -38,13 +38,13 @@ const OPTIONS: readonly Exclude<keyof PullOptions, "signal">[] = [
   "onProgress", "folder", "sha256", "stallMs", "retryMs", "onRetry",
 ];
 
-/** A model that is there; path and hash are those of the file that names it, the size that of all its files. */
+/** A downloaded model. `path` and `sha256` belong to the file that names the model; `size` counts all its files. */
 export interface PulledModel extends Downloaded {
-  /** Its name among the models of its folder. */
+  /** The model's id in its folder. */
   id: string;
-  /** All its files: the projector, with which it sees, and the parts of one that is split. */
+  /** All its files, including a projector for images and the parts of a split model. */
   files: Downloaded[];
-  /** Whether it answers where nobody names a model: the first model of fm-proxy's own folder does. */
+  /** Whether it answers requests that name no model. The first model in fm-proxy's own folder does. */
   default: boolean;
 }
 
@@ -214,7 +214,7 @@ async function ownerOf(path: string): Promise<string | null> {
   return Date.now() - mtimeMs < UNSIGNED_MS ? "" : null;
 }
 
-/** Throws where a process downloads one of the files of a model in its folder. */
+/** Throws if a process is downloading one of the files of a model into its folder. */
 export async function checkIdle(files: readonly string[]): Promise<void> {
   for (const path of files.filter((file) => file.endsWith(".lock"))) {
     const owner = await ownerOf(path);

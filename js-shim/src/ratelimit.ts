@@ -2,14 +2,14 @@
 import { FmError } from "./errors.js";
 
 /**
- * What happens when the model says that there were too many requests:
- * - `fallback`: the request fails at once, and so do others for a minute
- * - `retry`: the request waits and is sent again; the only policy that ever makes a caller wait
- * - `disable`: the request fails, and after some in a row all do for long
+ * What happens if the model reports too many requests:
+ * - `fallback`: the request fails at once, and other requests fail for a minute
+ * - `retry`: the request waits and is sent again; only this policy makes a caller wait
+ * - `disable`: the request fails; after several in a row, all requests fail for a long time
  */
 export type RateLimitPolicy = "fallback" | "retry" | "disable";
 
-/** The numbers of a policy. */
+/** The settings of a policy. */
 export interface RateLimitOptions {
   rateLimitPolicy: RateLimitPolicy;
   /** Rate limits in a row after which no request is sent for `disableForMs`. */

@@ -47,11 +47,11 @@ interface Original {
 }
 
 /**
- * The helper, so that it and the engines beside it can be run: in place, with their permissions repaired, or as a copy in
- * `storageDir`: of the whole package or app bundle, or else of the programs and libraries in the helper's folder. The engines in
- * `engineDir` are repaired where they are.
+ * Makes sure that the helper and the engines beside it can be run. Repairs their permissions in place, or else makes a copy in
+ * `storageDir`. The copy has the whole package or app bundle; if there is none, it has the programs and libraries in the helper's
+ * folder. The engines in `engineDir` are repaired in place.
  *
- * @throws FmError (SPAWN_FAILED) for a copy that is not what was copied, and a system without glibc
+ * @throws FmError (SPAWN_FAILED) for a copy that differs from its original, and for a system without glibc
  */
 export async function makeRunnable(
   found: HelperLocation,
@@ -113,7 +113,7 @@ async function thoseThatDoNotRun(programs: string[]): Promise<string[]> {
   return programs.filter((_, index) => !runs[index]);
 }
 
-/** Removes all copies: they may be of another version. */
+/** Removes all copies, because they may have another version. */
 export async function discardCopies(storageDir: string): Promise<void> {
   const names = await readdir(storageDir).catch(() => []);
   const copies = names.filter((name) => name.startsWith(PREFIX));

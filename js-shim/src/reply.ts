@@ -9,7 +9,7 @@ const RETRY_AFTER_MS = 500;
 /** No client is asked to wait longer than this and try again. */
 const LONGEST_RETRY_MS = 1000;
 
-/** The headers of every answer of `client.fetch`; each answer has its own id. */
+/** The headers of each answer of `client.fetch`. Each answer has its own id. */
 export function headers(contentType?: string): Record<string, string> {
   return {
     ...(contentType === undefined ? {} : { "content-type": contentType }),
@@ -18,12 +18,12 @@ export function headers(contentType?: string): Record<string, string> {
   };
 }
 
-/** An answer that went well; `told`: more headers. */
+/** Makes the response for a successful answer; `told`: more headers. */
 export function jsonResponse(body: unknown, told: Record<string, string>): Response {
   return new Response(JSON.stringify(body), { status: 200, headers: { ...headers("application/json"), ...told } });
 }
 
-/** An error as the body of an answer has it. */
+/** The form of an error in the body of an answer. */
 export function errorBody({ message, type, param, code }: OpenAIErrorShape): JsonObject {
   return { message, type, param, code };
 }
@@ -54,7 +54,7 @@ function retryHeaders(told: number | undefined): Record<string, string> {
   };
 }
 
-/** Where the frames of a streaming answer come from. */
+/** The source of the frames of a streaming answer. */
 export interface StreamSource {
   /** Starts the call. With the first frame, `told` is called; it returns more headers. */
   start(push: (frame: Uint8Array, told?: () => Record<string, string>) => void): Operation<unknown>;
@@ -63,8 +63,8 @@ export interface StreamSource {
 }
 
 /**
- * Resolves with a streaming response at the first frame. What fails before that rejects, so that it becomes an answer
- * with the right status. An abort rejects, or breaks the body, at once, and the helper is told.
+ * Resolves with a streaming response at the first frame. A failure before that rejects, so that it becomes an answer with the
+ * right status. After an abort, the promise rejects or the body breaks at once, and the helper is asked to stop.
  */
 export function streamBody(signal: AbortSignal | null, source: StreamSource): Promise<Response> {
   signal?.throwIfAborted();

@@ -30,9 +30,7 @@ export class ResponseStream extends EventStream<ResponseEvent, ResponseObject> {
     super((push) => pick(start((event) => push(withText(event))), withOutputText), options);
   }
 
-  /**
-   * The whole response, once it is there; rejects as `create` does. It can be had with or without iterating.
-   */
+  /** Resolves with the whole response at the end; rejects as `create` does. It works with and without iterating. */
   finalResponse(): Promise<ResponseObject> {
     return this.final();
   }
@@ -42,7 +40,7 @@ export class ResponseStream extends EventStream<ResponseEvent, ResponseObject> {
 export class Responses {
   /** The items that a stored response was made from. */
   readonly inputItems: InputItems;
-  /** What a request would cost. */
+  /** The number of tokens that a request would have. */
   readonly inputTokens: InputTokens;
   readonly #transport: Transport;
 
@@ -54,11 +52,11 @@ export class Responses {
   }
 
   /**
-   * Answers with a stream of events; after a failure the stream's last events are followed by the error itself. Awaited, it
-   * resolves with the first event, or rejects if the request fails before.
+   * Answers with a stream of events. If the request fails in the middle, the stream throws the error after its last events. An
+   * awaited call resolves at the first event, or rejects if the request fails before that.
    */
   create(body: ResponseCreateParams & { stream: true }, options?: RequestOptions): Pending<ResponseStream>;
-  /** Answers with the whole response. Rejects with an FmError, which has what was produced in `response`. */
+  /** Answers with the whole response. Rejects with an FmError. Its `response` has the output before the failure. */
   create(body: ResponseCreateParams & { stream?: false | null }, options?: RequestOptions): Promise<ResponseObject>;
   create(body: ResponseCreateParams, options?: RequestOptions): Promise<ResponseObject | ResponseStream>;
   create(body: ResponseCreateParams, options: RequestOptions = {}): Promise<ResponseObject | ResponseStream> {
@@ -66,7 +64,7 @@ export class Responses {
     return withOptions(() => createResponse(this.#transport, body), options).then(withOutputText);
   }
 
-  /** The same as `create` with `stream: true`, at once. */
+  /** The same as `create` with `stream: true`, but returns the stream itself, without a promise. */
   stream(body: ResponseCreateParams, options: RequestOptions = {}): ResponseStream {
     const params = { ...body, stream: true };
     return new ResponseStream((push) => streamResponse(this.#transport, params, push), options);
@@ -74,7 +72,7 @@ export class Responses {
 
   /** Answers with a stored response, or with its events from the start, or after `starting_after`. */
   retrieve(id: string, query: ResponseRetrieveParams & { stream: true }, options?: RequestOptions): Pending<ResponseStream>;
-  /** Answers with a stored response as it stands. */
+  /** Answers with a stored response in its present state. */
   retrieve(
     id: string,
     query?: ResponseRetrieveParams & { stream?: false },
@@ -96,12 +94,12 @@ export class Responses {
     return withOptions(() => deleteResponse(this.#transport, id), options);
   }
 
-  /** Stops a response that is under way; answers with what was produced. */
+  /** Stops a response that is in progress; answers with its output so far. */
   cancel(id: string, options: RequestOptions = {}): Promise<ResponseObject> {
     return withOptions(() => cancelResponse(this.#transport, id), options).then(withOutputText);
   }
 
-  /** Shortens a conversation: its `output` stands for it in the `input` of the next request. */
+  /** Shortens a conversation. The `output` of the answer replaces the conversation in the `input` of the next request. */
   compact(body: ResponseCompactParams, options: RequestOptions = {}): Promise<CompactedResponse> {
     return withOptions(() => compactResponse(this.#transport, body), options);
   }
@@ -142,12 +140,12 @@ export function createResponse(transport: Transport, body: ResponseCreateParams)
   return pick(transport.call("responses.create", body), responseOf);
 }
 
-/** A stored response as it stands. */
+/** A stored response in its present state. */
 export function retrieveResponse(transport: Transport, id: string, query: JsonObject): Operation<WireResponse> {
   return pick(transport.call("responses.retrieve", { ...query, id }), responseOf);
 }
 
-/** Stops a response; answers with what was produced, of a chat completion too. */
+/** Stops a response or a chat completion; answers with its output so far. */
 export function cancelResponse(transport: Transport, id: string): Operation<WireResponse> {
   return pick(transport.call("responses.cancel", { id }), responseOf);
 }
@@ -191,7 +189,7 @@ export function streamResponse(
   return eventsOf(transport, "responses.create", body, onEvent);
 }
 
-/** The events of a stored response once more, and those that are still to come. */
+/** Repeats the events of a stored response, and passes on those that are still to come. */
 export function streamRetrieved(
   transport: Transport,
   id: string,

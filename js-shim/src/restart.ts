@@ -1,19 +1,19 @@
 // What happens after failures of the helper: another start, a helper for each request, or no helper any more.
 import type { FmError } from "./errors.js";
 
-/** What crashes of the helper lead to. */
+/** The reactions to crashes of the helper. */
 export interface RestartPolicy {
   /** Crashes in a row after which each request gets its own helper. */
   perRequestAfter: number;
   /** Crashes in a row after which requests are refused, until `compatibility.check({ recheck: true })`. */
   maxCrashes: number;
-  /** The pause before the start after the second crash; it doubles with every further one. */
+  /** The pause before the start after the second crash. It doubles after each further crash. */
   firstDelayMs: number;
   /** The longest pause. */
   maxDelayMs: number;
-  /** A helper that lived this long has been healthy: the count starts anew. */
+  /** If a helper was ready for this time before it crashed, its crash counts as the first one again. */
   healthyAfterMs: number;
-  /** This long after the last crash, one helper serves all requests again. */
+  /** After this time without a crash, one helper serves all requests again. */
   persistentAfterMs: number;
 }
 
@@ -27,12 +27,12 @@ export const RESTART_POLICY: RestartPolicy = {
   persistentAfterMs: 3_600_000,
 };
 
-/** The pause before a start after two crashes or more. Chance keeps many hosts from starting in step. */
+/** The pause before a start after two or more crashes. A random part keeps many hosts from starting at the same time. */
 export function restartDelay(crashes: number, { firstDelayMs, maxDelayMs }: RestartPolicy): number {
   return Math.min(maxDelayMs, firstDelayMs * 2 ** (crashes - 2)) * (0.5 + Math.random() / 2);
 }
 
-/** How many helpers there are: one for all requests, or one for each. */
+/** How many helpers there are: one for all requests, or one for each request. */
 export type SpawnMode = "persistent" | "per-request";
 
 /** Counts the crashes of a client's helpers. */

@@ -11,7 +11,7 @@ interface Pending {
   onNotification: ((params: JsonObject) => void) | undefined;
 }
 
-/** A call that was written. */
+/** A call that has been written. */
 export interface Sent {
   readonly id: number;
   readonly result: Promise<JsonObject>;
@@ -21,8 +21,8 @@ export interface Sent {
 const STREAMS: ReadonlySet<string> = new Set(STREAM_NOTIFICATIONS);
 
 /**
- * JSON-RPC over one connection: numbers the calls and brings each its notifications and its result. It is given a way to
- * write and is fed what was read; it knows nothing of processes.
+ * JSON-RPC over one connection. It numbers the calls, and passes the notifications and the result to each call. It gets a
+ * function for writing, and the bytes that were read. It knows nothing about processes.
  */
 export class RpcConnection {
   readonly #write: (bytes: Uint8Array) => void;

@@ -18,12 +18,12 @@ import type {
 } from "./types.js";
 import { isObject } from "./types.js";
 
-/** What a call of `client.safe` gives: the answer under its name and who gave it, or why there is none. */
+/** The result of a call of `client.safe`: the answer under its name and its source, or the error. */
 export type SafeResult<Name extends string, T> =
   | ({ ok: true; source: "local" | "fallback" } & { [Key in Name]: T })
   | { ok: false; error: FmError };
 
-/** What `client.safe.generate` gives. */
+/** The result of `client.safe.generate`. */
 export type SafeGenerated<T> = ({ ok: true } & Generated<T>) | { ok: false; error: FmError };
 
 /** The calls that `client.safe` makes. */
@@ -39,7 +39,7 @@ export interface SafeCalls {
 /** Receives how a stream ended. Only the first call counts. */
 type Tell = (result: SafeResult<"response", ResponseObject>) => void;
 
-/** The events of one response, of the model or the fallback. The loop never throws; `outcome` tells how it ended. */
+/** The events of one response, of the model or the fallback. The loop never throws; `outcome` reports how it ended. */
 export class SafeResponseStream implements AsyncIterable<ResponseEvent> {
   /** Settles when the loop is over, and never rejects. */
   readonly outcome: Promise<SafeResult<"response", ResponseObject>>;

@@ -27,14 +27,14 @@ const FLAGS: Readonly<Record<string, string>> = {
   FileSystemWrite: "--allow-fs-write",
 };
 
-/** What an error says of a program, as the end of a sentence about it. */
+/** Describes the fault of a program by its error, as the end of a sentence about the program. */
 export function whyNotStarted(error: unknown): string {
   const forbidden = whatIsForbidden(error);
   if (forbidden !== null) return `could not be started: ${forbidden}`;
   return REASONS[(error as { code?: string }).code ?? ""] ?? "could not be started";
 }
 
-/** Of an error of Node's permission model: what to do. Null: it is another error. */
+/** Says what to do about an error of Node's permission model. Null: it is another error. */
 export function whatIsForbidden(error: unknown): string | null {
   const { code, permission = "", resource } = error as { code?: string; permission?: string; resource?: string };
   if (code !== "ERR_ACCESS_DENIED") return null;
@@ -42,7 +42,7 @@ export function whatIsForbidden(error: unknown): string | null {
   return `Node's permission model forbids it. Start Node with ${FLAGS[permission] ?? `the permission ${permission}`}${path}`;
 }
 
-/** What was thrown before there was a process, as when a file of this package can't be opened. */
+/** Makes the error for a failure before the process was started, such as a file of this package that can't be opened. */
 export function toStartError(reason: unknown): FmError {
   if (reason instanceof FmError) return reason;
   const what = `The helper ${whyNotStarted(reason)} (${messageOf(reason).replace(/\.$/, "")}).`;

@@ -14,7 +14,7 @@ import type { SpawnOptions } from "./process.js";
 import { makeRunnable } from "./relocate.js";
 import { isObject } from "./types.js";
 
-/** What `findHelper` finds. */
+/** Finds the helper for `findHelper`. */
 export async function findRunnable(
   { helperPath, storageDir, engineDir, cwd }: Pick<ClientOptions, "helperPath" | "storageDir" | "engineDir" | "cwd">,
   path?: string,
@@ -23,7 +23,9 @@ export async function findRunnable(
   return makeRunnable(locateHelper({ option: helperPath, path }), storageDir, engines);
 }
 
-/** What a helper with these options is started with, except for who gets its log. `env` is its environment, and is changed. */
+/**
+ * Makes the spawn options for a helper, except for the receiver of its log. `env` is the helper's environment, and is changed.
+ */
 export async function spawnOptions(
   given: ClientOptions,
   env: Record<string, string>,
@@ -69,9 +71,9 @@ export async function spawnOptions(
 }
 
 /**
- * A model of this machine that is named as `models list` shows it, or as it was downloaded, is its file. Requests may name it
- * as the option or the variable does: an alias beside those of the option or its variable. What the helper finds itself, by a
- * path or an id of a folder that the host names, is left to it.
+ * Replaces the name of a model by the path of its file, if `models list` shows this name or the model was downloaded by it.
+ * Requests may use the same name as the option or the variable: it is added as an alias to those of the option or its variable.
+ * Names that the helper finds itself stay as they are: paths, and ids of a folder that the host names.
  */
 export async function withModelFile(options: ClientOptions, env: Environment): Promise<ClientOptions> {
   const { model = env["FM_PROXY_MODEL"] ?? "", modelsDir, engine, aliases, cwd } = options;
@@ -106,7 +108,10 @@ const OF_LLAMA = [
   ["threads", "FM_ENGINE_LLAMA_THREADS"],
 ] as const;
 
-/** The models folder where it is not the one beside the helper's: a package that is updated takes its folder with it. */
+/**
+ * The models folder for a helper that must not use the one beside its own folder: an update of a package replaces all folders in
+ * it.
+ */
 export async function modelsFor(location: HelperLocation, env: Environment): Promise<string | null> {
   const { packagePath, copiedFrom, origin } = location;
   // The helper reads the variable itself, relative to its own working directory.
@@ -179,7 +184,7 @@ function isPath(value: string, kind: string): boolean {
   return kind === "DIR" || kind === "FILE" || (kind === "PATH_OR_ID" && /[\\/]|\.gguf$/.test(value));
 }
 
-/** A value as the helper reads it; an array is a list, and an object one of NAME=VALUE. */
+/** Converts a value to the text that the helper reads. An array becomes a list, and an object becomes a list of NAME=VALUE. */
 export function argumentOf(value: string | number | readonly string[] | Record<string, string>): string {
   if (Array.isArray(value)) return value.join(",");
   if (typeof value !== "object") return String(value);

@@ -6,8 +6,8 @@ import type { JsonObject, Operation, RequestOptions } from "./types.js";
 import { isObject } from "./types.js";
 
 /**
- * The events of one call, for one `for await`. Leaving the loop early stops the call. The call is under way from the
- * start; events that come before the loop wait for it.
+ * The events of one call, for one `for await`. Leaving the loop early stops the call. The call starts at once; events that arrive
+ * before the loop are kept for it.
  */
 export class EventStream<E, F> implements AsyncIterableIterator<E> {
   readonly #operation: Operation<F>;
@@ -65,7 +65,7 @@ export class EventStream<E, F> implements AsyncIterableIterator<E> {
     this.#stop(null);
   }
 
-  /** Starts the one iteration that a stream has. */
+  /** Starts the only iteration that a stream allows. */
   [Symbol.asyncIterator](): this {
     if (this.#iterated) throw new Error("This stream has been iterated already; make a new request for another one.");
     this.#iterated = true;
@@ -86,13 +86,13 @@ export class EventStream<E, F> implements AsyncIterableIterator<E> {
     }
   }
 
-  /** What `break` calls: stops the call. */
+  /** Stops the call. `break` calls this method. */
   async return(): Promise<IteratorResult<E, undefined>> {
     this.abort();
     return { done: true, value: undefined };
   }
 
-  /** What the call ends with, whether the events are looked at or not. */
+  /** The result of the call. It settles whether the events are read or not. */
   protected final(): Promise<F> {
     return this.#final;
   }
@@ -139,7 +139,10 @@ export class EventStream<E, F> implements AsyncIterableIterator<E> {
   }
 }
 
-/** A stream that is asked for: a promise of it, as OpenAI's SDK answers, and the stream itself for loops that do not wait. */
+/**
+ * A requested stream. It is a promise of the stream, as in OpenAI's SDK, and also the stream itself, for loops that do not await
+ * it.
+ */
 export type Pending<Stream> = Promise<Stream> & Stream;
 
 /** Resolves with the stream at its first event; rejects if the call fails before that. */
@@ -165,7 +168,7 @@ export function closedError(): FmError {
   return new FmError("CLOSED", "The client was closed.");
 }
 
-/** A call that is not made. */
+/** A call that fails without being sent. */
 export function refused(reason: unknown): Operation<never> {
   return { result: Promise.reject(reason), cancel() {} };
 }
@@ -175,7 +178,7 @@ export function pick<T, R>(operation: Operation<T>, part: (result: T) => R): Ope
   return { result: operation.result.then(part), cancel: () => operation.cancel() };
 }
 
-/** A result without `ok`, which every result has. */
+/** The result without its member `ok`. */
 export function withoutOk({ ok: _, ...rest }: JsonObject): JsonObject {
   return rest;
 }
@@ -188,7 +191,7 @@ const ELSEWHERE =
 /**
  * The signal of the options that a caller gave; null: none.
  *
- * @param others - what they may have beside it
+ * @param others - the names of other options that are allowed
  * @throws FmError (INVALID_REQUEST): the options are not an object, have an unknown name, or their signal is invalid
  */
 export function signalOf(options: unknown, others: readonly string[] = []): AbortSignal | null {
@@ -212,12 +215,15 @@ export function signalOf(options: unknown, others: readonly string[] = []): Abor
   return signal;
 }
 
-/** The result of a call that its options may stop. Rejects with an FmError (INVALID_REQUEST) for wrong options. */
+/**
+ * Makes a call that the options' signal may stop, and returns its result. Rejects with an FmError (INVALID_REQUEST) for invalid
+ * options.
+ */
 export async function withOptions<T>(start: () => Operation<T>, options: RequestOptions): Promise<T> {
   return withSignal(start, signalOf(options));
 }
 
-/** The result of a call that a signal may stop: it then rejects with the signal's reason. */
+/** Makes a call that a signal may stop, and returns its result. After an abort, it rejects with the signal's reason. */
 export function withSignal<T>(start: () => Operation<T>, signal: AbortSignal | null | undefined): Promise<T> {
   if (!signal) return start().result;
   if (signal.aborted) return Promise.reject(signal.reason);

@@ -7,7 +7,7 @@ export function toFmError(error: unknown): FmError {
   return new FmError("INTERNAL", messageOf(error), { cause: error });
 }
 
-/** What was thrown, in words: it need be no Error, and have no text. */
+/** Describes what was thrown, in words. It need not be an Error, and need not have a text. */
 export function messageOf(error: unknown): string {
   try {
     return String(error instanceof Error ? error.message : error);

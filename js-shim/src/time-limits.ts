@@ -8,13 +8,13 @@ import { isObject } from "./types.js";
 /** The four limits, by their names in errors. */
 type LimitName = "total" | "queue" | "first_token" | "no_progress";
 
-/** A time limit; a call that is no request has only limits without a name. */
+/** A time limit. A call that is no request has only a limit without a name. */
 export interface TimeLimit {
   name?: LimitName;
   ms: number;
 }
 
-/** How far a request is, as far as this side can see; times are those of one clock. */
+/** The progress of a request, as far as this side knows it. All times are from one clock. */
 export interface Progress {
   /** When the request was made. */
   since: number;
@@ -41,7 +41,7 @@ const ROWS: readonly (readonly [LimitName, string, number])[] = [
 /** A helper that works on a request is asked again after this many ms at the earliest. */
 const AGAIN_MS = 100;
 
-/** The limits of a request: those that it names, and the helper's own. What can't be a limit, the helper refuses. */
+/** The limits of a request: those that it names, and the helper's defaults. The helper refuses invalid limits. */
 export class TimeLimits {
   readonly #ms: Record<LimitName, number>;
   readonly #namesQueue: boolean;
@@ -74,7 +74,7 @@ export class TimeLimits {
   }
 }
 
-/** How far a request is, by a message of its stream. */
+/** The stage of a request that a message of its stream shows. */
 export function stageOf({ event, chunk }: JsonObject): "begun" | "produced" {
   if (isObject(event)) return OPENING.has(event["type"]) ? "begun" : "produced";
   const choices: unknown[] = isObject(chunk) && Array.isArray(chunk["choices"]) ? chunk["choices"] : [];

@@ -60,13 +60,16 @@ export interface JsonObject {
   [key: string]: unknown;
 }
 
-/** A body that the package passes on: its members, and whatever else OpenAI's API has, so that bodies of its SDK's types fit. */
+/**
+ * A body that the package passes on. Other members of OpenAI's API are allowed, so that bodies with the types of OpenAI's SDK
+ * fit.
+ */
 export interface AnyBody {
   // `unknown` would refuse interfaces, which the SDK's types are.
   [key: string]: any;
 }
 
-/** What all bodies that ask for a generated text have in common. */
+/** The members of all bodies that ask for a generated text. */
 export interface GenerationParams extends AnyBody, ExtraParams {
   /** Absent or null: the default model. */
   model?: string | null;
@@ -78,34 +81,34 @@ export interface GenerationParams extends AnyBody, ExtraParams {
   fm?: FmParams;
 }
 
-/** The body of `POST /responses`, and `fm` with what is our own. */
+/** The body of `POST /responses`, and `fm` with fm-proxy's own parameters. */
 export interface ResponseCreateParams extends GenerationParams {
   /** What to answer: a text, or message items. */
   input?: string | readonly object[] | null;
   instructions?: string | null;
   max_output_tokens?: number | null;
-  /** Chat's name for `text.format`, in the shape of either API; send one of them. */
+  /** The Chat Completions API's name for `text.format`. It has the shape of either API. Send only one of the two members. */
   response_format?: object | null;
-  /** Whether it can be had again by its id, and gone on from. */
+  /** Whether the response is stored, so that it can be retrieved by its id, and later requests can continue from it. */
   store?: boolean | null;
-  /** The response that this one goes on from. */
+  /** The id of the response that this request continues. */
   previous_response_id?: string | null;
-  /** Answers at once; the response is then looked at with `retrieve`. */
+  /** Answers at once, before there is output. `retrieve` gets the response later. */
   background?: boolean | null;
   include?: readonly string[] | null;
   metadata?: Record<string, string> | null;
 }
 
-/** What `responses.retrieve` takes besides the id. */
+/** The parameters of `responses.retrieve` besides the id. */
 export interface ResponseRetrieveParams extends AnyBody {
   include?: readonly string[];
-  /** Its events once more, rather than the whole. */
+  /** Repeats the events of the response, instead of answering with the whole response. */
   stream?: boolean;
-  /** With `stream`: the `sequence_number` of the last event that need not come again. */
+  /** With `stream`: the `sequence_number` of the last event that is not repeated. */
   starting_after?: number;
 }
 
-/** What `responses.inputItems.list` takes besides the id. */
+/** The parameters of `responses.inputItems.list` besides the id. */
 export interface InputItemListParams extends AnyBody {
   include?: readonly string[];
   limit?: number;
@@ -132,7 +135,7 @@ export type InputItem =
     }
   | OutputItem;
 
-/** A part of what a model was given. */
+/** A part of a model's input. */
 export type InputPart =
   | { type: "input_text"; text: string }
   | { type: "input_image"; image_url: string; detail: "low" | "high" | "auto" };
@@ -148,24 +151,24 @@ export interface InputItemList {
 
 /** The body of `POST /responses/compact`. */
 export interface ResponseCompactParams extends AnyBody {
-  /** `"default"`: the default model. The helper refuses null, which OpenAI's type has. */
+  /** `"default"`: the default model. The helper refuses null, although OpenAI's type has it. */
   model: string | null;
   input?: string | readonly object[] | null;
   instructions?: string | null;
   previous_response_id?: string | null;
 }
 
-/** A conversation made short; its `output` is input for the next request. */
+/** A shortened conversation; its `output` is input for the next request. */
 export interface CompactedResponse extends Omit<WireCompaction, "usage"> {
   /** Null if the engine does not count; OpenAI's type has no null. */
   usage: ResponseUsage;
 }
 
-/** The body of `POST /completions`, and `fm` with what is our own. */
+/** The body of `POST /completions`, and `fm` with fm-proxy's own parameters. */
 export interface CompletionCreateParams extends GenerationParams {
-  /** A text, or an array of one. The rest is in OpenAI's type, and the helper refuses it. */
+  /** A text, or an array with one text. OpenAI's type has other forms too, which the helper refuses. */
   prompt: string | readonly string[] | readonly number[] | readonly (readonly number[])[] | null;
-  /** What comes after the text that is asked for. */
+  /** The text after the requested text. */
   suffix?: string | null;
   max_tokens?: number | null;
   stream_options?: { include_usage?: boolean } | null;
@@ -185,7 +188,7 @@ export interface CompletionChoice extends Omit<WireCompletion["choices"][number]
 
 /** The body of `POST /embeddings`. */
 export interface EmbeddingCreateParams extends AnyBody {
-  /** A text or several. The helper refuses token ids, which OpenAI's type has. */
+  /** A text or several. The helper refuses token ids, although OpenAI's type has them. */
   input: string | readonly string[] | readonly number[] | readonly (readonly number[])[];
   model?: string | null;
   dimensions?: number | null;
@@ -202,7 +205,7 @@ export interface EmbeddingList<Vector = number[]> extends Omit<WireEmbeddings, "
   usage: { prompt_tokens: number; total_tokens: number };
 }
 
-/** The body of `POST /chat/completions`, and `fm` with what is our own. */
+/** The body of `POST /chat/completions`, and `fm` with fm-proxy's own parameters. */
 export interface ChatCreateParams extends GenerationParams {
   messages: readonly object[];
   max_tokens?: number | null;
@@ -226,7 +229,7 @@ export interface ResponseObject extends Omit<WireResponse, "error" | "text" | "t
   usage?: ResponseUsage;
 }
 
-/** What the text of a response is. */
+/** The format of a response's text. */
 export type ResponseFormat =
   | { type: "text" }
   | { type: "json_object" }
@@ -274,11 +277,11 @@ export interface RequestOptions {
   signal?: AbortSignal | null | undefined;
 }
 
-/** A call that is under way. */
+/** A call that is in progress. */
 export interface Operation<T = JsonObject> {
   /** Settles exactly once. */
   readonly result: Promise<T>;
-  /** Asks the helper to stop; only the first call has an effect, and none once the result is there. */
+  /** Asks the helper to stop the call. Only the first `cancel` has an effect, and only before `result` settles. */
   cancel(): void;
 }
 
@@ -286,21 +289,24 @@ export interface Operation<T = JsonObject> {
 export interface CallOptions {
   /** Gets the params of every notification of this call, in order, before the result settles. */
   onNotification?: (params: JsonObject) => void;
-  /** Without an answer within this time the call is rejected with TIMEOUT. */
+  /** If there is no answer within this time, the call is rejected with TIMEOUT. */
   timeoutMs?: number;
-  /** When that time begins. Default: with the call. `send`: the start of a helper, which has a limit itself, is not in it. */
+  /**
+   * When `timeoutMs` begins. Default: with the call. `send`: when the call is sent, so the start of a helper does not count. The
+   * start has its own limit.
+   */
   timeoutFrom?: "call" | "send";
-  /** When the call's time began, as performance.now() told it. Default: now. */
+  /** When the call's time began, by performance.now(). Default: now. */
   since?: number;
 }
 
-/** What the API classes are built on: something that carries calls to a helper. */
+/** Carries calls to a helper. The API classes are built on this interface. */
 export interface Transport {
   /** Never throws; whatever goes wrong rejects `result`. A result with `ok: false` rejects too. */
   call(method: string, params: JsonObject, options?: CallOptions): Operation;
 }
 
-/** Tells whether a JSON value is an object. */
+/** Whether a JSON value is an object. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

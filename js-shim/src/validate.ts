@@ -7,7 +7,7 @@ import { messageOf } from "./thrown.js";
 import type { JsonObject } from "./types.js";
 import { isObject } from "./types.js";
 
-/** Tells what is wrong with a value, in one sentence; null: nothing. */
+/** Says what is wrong with a value, in one sentence; null: nothing is wrong. */
 export type Validator = (value: unknown) => string | null;
 
 type Draft = keyof typeof RULES;
@@ -19,7 +19,7 @@ const LOOKUPS: Record<Draft, Lookup> = { "7": dereference(rulesOf("7")), "2020-1
 /** The validators of schemas. Each is stored with the schema's text, because a host may change the schema object. */
 const made = new WeakMap<JsonObject, { text: string; validator: Validator }>();
 
-/** A validator for a schema of draft 7 or 2020-12. Throws an FmError (INVALID_REQUEST) for what is no schema. */
+/** Makes a validator for a schema of draft 7 or 2020-12. Throws an FmError (INVALID_REQUEST) for an invalid schema. */
 export function validatorOf(schema: JsonObject): Validator {
   if (!isObject(schema)) throw noSchema("it must be an object");
   const text = textOf(schema);

@@ -6,8 +6,8 @@ export const STOOD_STILL_MS = 1000;
 const SLICE_MS = 500;
 
 /**
- * Looks at the time now and then. Time in which this process stood still (SIGSTOP, a debugger, a machine that slept) does
- * not pass here, so nobody is blamed for it. Keeps Node alive until it stops.
+ * Checks the time repeatedly. Time in which this process stood still (SIGSTOP, a debugger, a machine that slept) does not count,
+ * so nobody is blamed for it. Keeps Node alive until it stops.
  */
 export class Watch {
   readonly #look: (now: number) => number | null;

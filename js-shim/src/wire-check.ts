@@ -11,7 +11,7 @@ const [QUOTE, BACKSLASH, COMMA, MINUS, ZERO, NINE] = [0x22, 0x5c, 0x2c, 0x2d, 0x
 const [FALSE, NULL, TRUE] = [0x66, 0x6e, 0x74];
 const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
 
-/** What is wrong in a message, and where. */
+/** A fault in a message, and its place. */
 export interface Fault {
   what: string;
   /** The field, as in `input[0].content`. */
@@ -28,8 +28,8 @@ interface Level {
 }
 
 /**
- * Looks at a message as it will be sent for what the helper refuses without being able to say whose message it was. The
- * text decides, not the object that it was made of: `toJSON` may make anything of that.
+ * Checks the text of a message before it is sent. It finds faults for which the helper would refuse the message without knowing
+ * its call. The text is checked, not the object, because `toJSON` may change the object's values.
  *
  * @param json - made by JSON.stringify, so its grammar is right
  */

@@ -5,7 +5,7 @@ import { errorText, fail, ProgressLine, say, sayText } from "./output.js";
 /** Exit status of a program that was ended by SIGINT, as shells tell it. */
 const INTERRUPTED = 130;
 
-/** Prints an answer while it comes, on a terminal how long it has not begun. Ctrl-C ends it. */
+/** Prints an answer while it arrives. Before that, a terminal shows how long the wait is. Ctrl-C ends the answer. */
 export async function answer(client: Client, body: ResponseCreateParams): Promise<{ status: number; id?: string }> {
   const stop = new AbortController();
   const interrupt = (): void => stop.abort();

@@ -88,7 +88,7 @@ export async function checkOne({ words, options }: Arguments): Promise<number> {
   return status;
 }
 
-/** Prints what a model does with each task. The exit status: 0 if it does all that the helper can right. */
+/** Prints what a model does with each task. The exit status: 0 if it does all tasks right that the helper supports. */
 export async function checkModel(path: string | undefined, json: boolean): Promise<number> {
   const client = createClient({ model: path });
   try {

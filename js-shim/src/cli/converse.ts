@@ -19,7 +19,7 @@ const ENDS: ReadonlySet<string> = new Set(["exit", "quit", "bye"]);
 /** Matches a command. A question may begin with a path, so a command has no more text, except the name of a model. */
 const COMMAND = /^\/(?:([a-z]+)|(model)\s+(.*))$/i;
 
-/** Questions and answers until the input ends, with this client and others; closes all but this one. */
+/** Reads questions and prints answers until the input ends. It may use other clients besides this one, and closes them. */
 export async function converse(first: Client, model: string | undefined, settings: ResponseCreateParams): Promise<number> {
   const talk = new Conversation(first, settings);
   tell(`${await introduction(model)} /help lists the commands.`);

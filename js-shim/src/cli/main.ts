@@ -5,7 +5,7 @@ import { runHelper } from "./helper.js";
 import { errorText, fail, quietOnBrokenPipe, say, Usage } from "./output.js";
 import { helpOf, overview, parse, type Command } from "./parse.js";
 
-/** Exit status of a command line that is wrong, as in sysexits.h. */
+/** The exit status for a wrong command line, as in sysexits.h. */
 const USAGE = 64;
 
 /** Runs a command line, without the program's name; resolves to the exit status. */

@@ -11,7 +11,7 @@ export async function memoryAhead(path: string | undefined): Promise<number | nu
 /** A memory size that is not measured; "": unknown. */
 export const about = (memory: number | null): string => (memory === null ? "" : `~${bytes(memory)}`);
 
-/** Warns of a model for which this machine has too little memory at the moment. Whether it did. */
+/** Warns of a model for which this machine has too little memory at the moment. Returns whether it warned. */
 export async function warnOfMemory(path: string | undefined): Promise<boolean> {
   const needed = await memoryAhead(path);
   const free = freeMemory();

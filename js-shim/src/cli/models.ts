@@ -40,12 +40,12 @@ import type { Arguments } from "./parse.js";
 /** The model that a clone is built with. */
 const FIRST_TRY = "SmolLM2-135M-Instruct";
 
-/** What to say of a model that is for a first try; undefined: the model is another one. */
+/** The advice for a model that is only for a first try; undefined: the model is another one. */
 export function betterThan(name: string): string | undefined {
   return name.startsWith(FIRST_TRY) ? "It is for a first try. A better one: npx fm-proxy models pull qwen3-4b" : undefined;
 }
 
-/** The models of this machine. In a clone of the repository, those that it was built with are among them. */
+/** The models of this machine. In a clone of the repository, they include the models that the clone was built with. */
 export async function knownModels(): Promise<FoundModel[]> {
   const models = await findModels();
   const helper = await findHelper().catch(() => null);
@@ -90,14 +90,19 @@ const ANSWERS = "answers where no model is named: npx fm-proxy models use NAME c
 /** The model that this command's environment names. */
 export const modelVariable = (): string | undefined => process.env["FM_PROXY_MODEL"] || undefined;
 
-/** Prints a note if the environment names a model, which counts for more than a choice. Returns whether it does. */
+/**
+ * Prints a note if the environment names a model. That model takes precedence over a chosen one. Returns whether the environment
+ * names one.
+ */
 export function sayVariable(): boolean {
   const named = modelVariable();
   if (named !== undefined) say(`\nThe variable FM_PROXY_MODEL names the model that answers: ${plain(named)}`);
   return named !== undefined;
 }
 
-/** Why another model answers than the one that a user has chosen or downloaded; null: no other one does. */
+/**
+ * The reason why the model that a user has chosen or downloaded does not answer, but another one; null: there is no such reason.
+ */
 export async function whyNotChosen(): Promise<string | null> {
   const folder = modelsFolder();
   const error = await readdir(folder).then(() => null, ({ code }: NodeJS.ErrnoException) => code ?? "");
@@ -120,7 +125,7 @@ export async function adviceFor({ reason_code, detail, engines = [] }: Compatibi
   return (await ownModels(modelsFolder())).length > 0 ? undefined : NO_MODEL;
 }
 
-/** What the option `model` of a client has to be for a model that a user names; undefined: the default one. */
+/** Converts a model name that a user gave to the value of a client's option `model`; undefined: the default model. */
 export async function modelOption(option: string | undefined): Promise<string | undefined> {
   const name = option ?? modelVariable();
   if (name === undefined || name === "") return undefined;
@@ -149,7 +154,7 @@ export async function searchModels({ words, options }: Arguments): Promise<numbe
   return found.length > 0 ? 0 : 1;
 }
 
-/** The file that answers where nobody names a model; undefined: none of this user's. */
+/** The file of the model that answers if no model is named; undefined: this user has none. */
 export async function defaultPath(): Promise<string | undefined> {
   return (await knownModels()).find((model) => model.default)?.path;
 }
@@ -164,7 +169,7 @@ async function whyNotWhole(path: string): Promise<string | null> {
   return (await sizeOf(path)) > 0 ? null : `needs all of its ${parts.length} files beside it`;
 }
 
-/** Chooses the model that answers where nobody names one, for all applications. */
+/** Chooses the model that answers if no model is named, for all applications. */
 export async function useOne({ words }: Arguments): Promise<number> {
   const name = words[0] ?? "";
   if (name === "") throw new Usage("'models use' needs NAME");
@@ -184,7 +189,7 @@ export async function useOne({ words }: Arguments): Promise<number> {
   return 0;
 }
 
-/** Chooses the first model of the folder that can be used, where the helper would take one that can't. */
+/** Chooses the first usable model of the folder, if the helper would otherwise take a model that can't be used. */
 export async function chooseUsable(folder: string): Promise<void> {
   const usable = await Promise.all((await ownModels(folder)).map(({ path }) => isUsable(path)));
   const path = await defaultModel(folder);
@@ -213,7 +218,7 @@ export async function removeOne({ words }: Arguments): Promise<number> {
   return 0;
 }
 
-/** Models of Ollama and others are theirs. */
+/** Makes the error for a model that belongs to another program, such as Ollama. */
 async function notOwn(named: string, folder: string): Promise<Usage> {
   const own = (await ownModels(folder)).map(({ name }) => name).join(", ");
   return new Usage(`there is no model '${named}' in ${folder}${own === "" ? "" : `. There are: ${own}`}`);

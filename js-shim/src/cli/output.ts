@@ -14,27 +14,27 @@ export function sayJson(value: unknown): void {
   say(JSON.stringify(value, null, 2));
 }
 
-/** Tells what went wrong. */
+/** Prints an error. */
 export function fail(text: string): void {
   process.stderr.write(`fm-proxy: ${plain(text)}\n`);
 }
 
-/** Text of others, such as a file's name, on one line and with nothing in it that a terminal obeys. */
+/** Makes foreign text, such as a file's name, safe for a terminal: one line, without control characters. */
 export function plain(text: string): string {
   return text.replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, "?");
 }
 
-/** A model's text; on a terminal without what it would obey. */
+/** Prints a model's text. For a terminal, control characters are left out, except line breaks and tabs. */
 export function sayText(text: string): void {
   process.stdout.write(process.stdout.isTTY ? text.replace(/[^\P{Cc}\n\t]/gu, "") : text);
 }
 
-/** An error in a sentence. */
+/** The text of an error. */
 export function errorText(error: unknown): string {
   return error instanceof FmError ? error.detail : error instanceof Error ? error.message : String(error);
 }
 
-/** A reader that has seen enough (`| head`) is no error. */
+/** Exits without an error if the reader of the output stops reading (`| head`). */
 export function quietOnBrokenPipe(): void {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(0);
@@ -45,7 +45,7 @@ export function quietOnBrokenPipe(): void {
   process.stderr.on("error", () => {});
 }
 
-/** Rows in columns as wide as they have to be. */
+/** Formats rows as columns. Each column is as wide as its longest cell. */
 export function table(raw: readonly (readonly string[])[]): string {
   const rows = raw.map((row) => row.map(plain));
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
@@ -53,14 +53,14 @@ export function table(raw: readonly (readonly string[])[]): string {
   return lines.join("\n");
 }
 
-/** Bytes as a person reads them. */
+/** A number of bytes in a form for people. */
 export function bytes(count: number): string {
   const units = ["B", "kB", "MB", "GB", "TB"];
   const power = Math.min(units.length - 1, count < 1000 ? 0 : Math.floor(Math.log10(count) / 3));
   return `${(count / 1000 ** power).toFixed(power === 0 ? 0 : 1)} ${units[power]}`;
 }
 
-/** Seconds as a person reads them. */
+/** A number of seconds in a form for people. */
 export function timeOf(seconds: number): string {
   if (seconds < 90) return `${Math.ceil(seconds)} s`;
   const minutes = Math.ceil(seconds / 60);
@@ -80,7 +80,9 @@ const STDERR: ProgressPlace = {
   write: (text) => writeSync(2, text),
 };
 
-/** Progress: on a terminal one line, written over by the next; elsewhere, as in a log, a line every ten seconds. */
+/**
+ * Shows progress. On a terminal, each line replaces the one before. Elsewhere, as in a log, there is a line every ten seconds.
+ */
 export class ProgressLine {
   readonly #place: ProgressPlace;
   readonly #pause: number;
@@ -101,7 +103,7 @@ export class ProgressLine {
     this.#wrote = true;
   }
 
-  /** A line that stays, at once. */
+  /** Prints a line at once. No later line replaces it. */
   tell(text: string): void {
     this.end();
     this.#write(`${text}\n`);

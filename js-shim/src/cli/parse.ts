@@ -5,12 +5,12 @@ import { table, Usage } from "./output.js";
 /** An option of a command. */
 export interface Option {
   name: string;
-  /** What its value is called; absent: it has none. */
+  /** The name of its value in the help; absent: the option has no value. */
   value?: string;
   help: string;
 }
 
-/** What a command line said. */
+/** The contents of a command line. */
 export interface Arguments {
   words: string[];
   options: Record<string, string | boolean | undefined>;
@@ -19,7 +19,7 @@ export interface Arguments {
 /** A command: `models list`. */
 export interface Command {
   words: string;
-  /** What follows the option, as the help shows it. */
+  /** The words after the command, as the help shows them. */
   takes: string;
   /** How many words may follow: the fewest and the most. */
   count: readonly [number, number];

@@ -35,10 +35,7 @@ static FILE *start(char *argv[]) {
 
 #define ASK(gateway, ...) ask(gateway, (const char *[]){__VA_ARGS__, NULL})
 
-/*
- * Sends a request made from these names and strings, and waits for its answer. The caller puts the answer
- * (json_object_put).
- */
+/* Sends a request made from these names and strings, and waits for its answer, which the caller frees. */
 static struct json_object *ask(FILE *gateway, const char *members[]) {
     struct json_object *request = json_object_new_object();
     for (; *members; members += 2) {

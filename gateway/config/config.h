@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #define GW_CONFIG_TEXT_MAX 1024         /* bytes of a text value, with its NUL */
+#define GW_CONFIG_PATH_MAX 8192         /* bytes of the workspace's path, with its NUL */
 #define GW_CONFIG_FILE_MAX (256u << 10) /* bytes of config.json */
 
 /* A value for each key of config.json, by group. */
@@ -21,7 +22,7 @@ struct gw_config {
     int64_t gateway_port; /* 0: any free port */
     char gateway_host[GW_CONFIG_TEXT_MAX];
     char agents_default[GW_CONFIG_TEXT_MAX];
-    char agents_workspace_path[GW_CONFIG_TEXT_MAX]; /* absolute after gw_config_load */
+    char agents_workspace_path[GW_CONFIG_PATH_MAX]; /* absolute after gw_config_load */
     int64_t tools_timeout;                          /* ms */
     int64_t tools_max_output_bytes;
     int64_t tools_approval_timeout;         /* ms */

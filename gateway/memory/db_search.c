@@ -51,7 +51,7 @@ static int rarest_first(const void *a, const void *b) {
  * a vector does not find better (`has_vector`).
  */
 static bool choose_words(struct gw_memory_db *db, bool has_vector, struct gw_words *words) {
-    struct counted counted[GW_QUERY_WORDS_MAX];
+    struct counted counted[GW_QUESTION_WORDS_MAX];
     int64_t sum = 0;
     size_t chosen = 0;
     for (size_t i = 0; i < words->count; i++) {
@@ -64,7 +64,7 @@ static bool choose_words(struct gw_memory_db *db, bool has_vector, struct gw_wor
         }
     }
     qsort(counted, words->count, sizeof *counted, rarest_first);
-    for (size_t i = 0; i < words->count; i++) {
+    for (size_t i = 0; i < words->count && chosen < GW_QUERY_WORDS_MAX; i++) {
         sum += counted[i].chunks;
         bool common = counted[i].chunks >= COMMON || sum > MATCHES_MAX;
         if (!common || (i == 0 && !has_vector)) {

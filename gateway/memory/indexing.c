@@ -284,7 +284,14 @@ static enum fm_code read_source(struct gw_memory_job *job, struct gw_memory_db *
         error->code = FM_INTERNAL; /* the transcript is at fault, not the database */
         return error->code;
     }
-    return code == FM_OK && !task->same ? gw_memory_db_look_up(db, &task->chunks, error) : code;
+    if (code != FM_OK || task->same) {
+        return code;
+    }
+    code = gw_memory_db_look_up(db, &task->chunks, error);
+    for (size_t i = 0; i < task->chunks.count; i++) {
+        task->gained = task->gained || task->chunks.items[i].vector; /* perhaps since another transcript was indexed */
+    }
+    return code;
 }
 
 static void on_read(struct gw_memory_job *job) {

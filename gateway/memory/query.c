@@ -63,7 +63,7 @@ static struct gw_word word_at(const char *text, size_t len, size_t at, size_t *n
 static void find_words(const char *question, size_t len, bool common_too, struct gw_words *words) {
     size_t next;
     words->count = 0;
-    for (size_t at = 0; at < len && words->count < GW_QUERY_WORDS_MAX; at = next) {
+    for (size_t at = 0; at < len && words->count < GW_QUESTION_WORDS_MAX; at = next) {
         struct gw_word word = word_at(question, len, at, &next);
         if (word.len && (common_too || !is_common(word)) && !is_known(words, word)) {
             words->items[words->count++] = word;

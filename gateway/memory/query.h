@@ -7,8 +7,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GW_QUERY_WORDS_MAX 32u /* of a question; more make BM25 slow and no better */
-#define GW_RRF_K           60u /* Cormack, Clarke and Buettcher, SIGIR 2009 */
+#define GW_QUESTION_WORDS_MAX 64u /* that are counted; the rarest GW_QUERY_WORDS_MAX of them are searched for */
+#define GW_QUERY_WORDS_MAX    32u /* of a question; more make BM25 slow and no better */
+#define GW_RRF_K              60u /* Cormack, Clarke and Buettcher, SIGIR 2009 */
 
 /* Words of a folded question, each once; they point into it. */
 struct gw_words {
@@ -16,7 +17,7 @@ struct gw_words {
         const char *at;
         size_t len;
         bool begins; /* a word of the index may go on after it */
-    } items[GW_QUERY_WORDS_MAX];
+    } items[GW_QUESTION_WORDS_MAX];
     size_t count;
 };
 

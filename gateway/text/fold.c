@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <stdlib.h>
+#include <string.h>
 #include <utf8proc.h>
 
 #define ASCII_END 0x80
@@ -62,16 +63,40 @@ bool gw_fold(const char *text, size_t len, struct fm_buf *folded) {
     return !folded->failed && (size >= 0 || size == UTF8PROC_ERROR_INVALIDUTF8);
 }
 
+/* Whether the character joins the one before it: a mark, a vowel or end of Korean, a mark of narrow Katakana. */
+static bool joins(utf8proc_int32_t c) {
+    utf8proc_category_t category = utf8proc_category(c);
+    return (category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME) || (c >= 0x1160 && c <= 0x11ff) ||
+           c == 0xff9e || c == 0xff9f;
+}
+
+/* How many bytes the character at `text` has, with those that join it. */
+static size_t whole_character(const char *text, size_t len) {
+    size_t bytes;
+    (void)gw_letter_at(text, len, &bytes);
+    utf8proc_int32_t c;
+    utf8proc_ssize_t more;
+    while (bytes < len && (unsigned char)text[bytes] >= ASCII_END &&
+           (more = utf8proc_iterate((const utf8proc_uint8_t *)text + bytes, (utf8proc_ssize_t)(len - bytes), &c)) > 0 &&
+           joins(c)) {
+        bytes += (size_t)more;
+    }
+    return bytes;
+}
+
 size_t gw_fold_place(const char *text, size_t len, size_t at) {
     struct fm_buf folded;
     size_t place = 0;
-    size_t bytes = 0;
-    fm_buf_init(&folded, len * 18 + 64); /* the most that NFKC makes of a character of 3 bytes: U+FDFA has 33 */
-    for (; place < len; place += bytes) {
-        (void)gw_letter_at(text + place, len - place, &bytes);
-        if (!gw_fold(text + place, bytes, &folded) || folded.len > at) {
+    size_t before = 0;                   /* bytes of the folded text so far */
+    fm_buf_init(&folded, len * 18 + 64); /* U+FDFA has 3 bytes, and 33 when it is folded: the most a byte can become */
+    while (place < len) {
+        size_t bytes = whole_character(text + place, len - place);
+        fm_buf_reset(&folded);
+        if (!gw_fold(text + place, bytes, &folded) || before + folded.len > at) {
             break;
         }
+        before += folded.len;
+        place += bytes;
     }
     fm_buf_free(&folded);
     return place;
@@ -86,6 +111,7 @@ static bool is_unspaced(utf8proc_int32_t c) {
     } blocks[] = {
         {0x0e00, 0x0eff},   /* Thai, Lao */
         {0x1000, 0x109f},   /* Myanmar */
+        {0x1100, 0x11ff},   /* Hangul, letters */
         {0x1780, 0x17ff},   /* Khmer */
         {0x3005, 0x3007},   /* ideographic iteration mark, closing mark, zero */
         {0x3041, 0x30fa},   /* Hiragana, Katakana */
@@ -141,13 +167,31 @@ static void append_pairs(const char *text, size_t len, struct fm_buf *words) {
     }
 }
 
+/* Signs at the end of a word that folding would write as letters of the word: U+2122 and U+2120, E2 84 A2 and A0. */
+static void drop_signs(char *text, size_t len) {
+    for (size_t i = 0; i + 2 < len; i++) {
+        bool sign = memcmp(text + i, "\xe2\x84\xa2", 3) == 0 || memcmp(text + i, "\xe2\x84\xa0", 3) == 0;
+        if (sign) {
+            memset(text + i, ' ', 3);
+        }
+    }
+}
+
 bool gw_fold_for_index(const char *text, size_t len, struct fm_buf *words) {
+    struct fm_buf copy;
     struct fm_buf folded;
+    fm_buf_init(&copy, len);
     fm_buf_init(&folded, words->max);
-    bool done = gw_fold(text, len, &folded);
+    fm_buf_append(&copy, text, len);
+    bool done = !copy.failed;
+    if (done && len > 0) {
+        drop_signs(copy.data, len);
+        done = gw_fold(copy.data, len, &folded);
+    }
     if (done) {
         append_pairs(folded.data ? folded.data : "", folded.len, words);
     }
+    fm_buf_free(&copy);
     fm_buf_free(&folded);
     return done && !words->failed;
 }

@@ -360,7 +360,7 @@ static enum fm_code freeze(struct gw_browser *browser, struct fm_error *error) {
                           "--remote-debugging-pipe",
                           profile,
                           proxy,
-                          "--proxy-bypass-list=<-loopback>", /* the proxy gets these, too, and refuses them */
+                          "--proxy-bypass-list=<-loopback>", /* the proxy gets these, too, and decides */
                           "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", /* the proxy resolves names */
                           "--webrtc-ip-handling-policy=disable_non_proxied_udp",
                           "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
@@ -369,7 +369,8 @@ static enum fm_code freeze(struct gw_browser *browser, struct fm_error *error) {
                           "--no-default-browser-check",
                           "--disable-background-networking",
                           "--disable-component-update",
-                          "--disable-features=NetworkTimeServiceQuerying,OptimizationHints,OptimizationGuideModelDownloading",
+                          "--disable-features=NetworkTimeServiceQuerying,OptimizationHints,"
+                          "OptimizationGuideModelDownloading,AutofillServerCommunication",
                           "--gaia-url=" NOWHERE, /* for accounts */
                           "--component-updater=url-source=" NOWHERE,
                           "--apps-gallery-update-url=" NOWHERE, /* for extensions */

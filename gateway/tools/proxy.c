@@ -17,7 +17,8 @@
 #define CONNECTIONS_MAX 256u
 #define HOST_MAX        255u
 #define BACKLOG         64
-#define PORTS_MAX       20u  /* a call has no more actions */
+#define PORTS_MAX       20u /* a call has no more actions */
+#define NOT_HERE        "not of this machine, whose pages are all that the call reaches"
 #define ATTEMPT_MS      2000 /* for an address that does not answer, where the host has another one */
 
 enum reply { REPLY_DONE = 0, REPLY_FAILURE = 1, REPLY_NOT_ALLOWED = 2, REPLY_UNREACHABLE = 4, REPLY_NO_COMMAND = 7 };
@@ -65,6 +66,7 @@ struct connection {
     unsigned char request[300];
     size_t have;
     enum stage stage;
+    bool tried;    /* an address may be reached, so the host is not refused */
     bool six;      /* ::1 is being tried for a name that leads to this machine */
     unsigned open; /* handles and look-ups that will call back */
     unsigned ends; /* sides that have sent everything */
@@ -283,13 +285,22 @@ static const char *refusal_of(const struct connection *connection, const struct 
     }
     const char *refusal = gw_address_refused(address);
     refusal = refusal ? refusal : gw_address_near(address);
-    return refusal || proxy->port_count == 0 ? refusal
-                                             : "not of this machine, whose pages are all that the call reaches";
+    return refusal || proxy->port_count == 0 ? refusal : NOT_HERE;
+}
+
+/* Whether an address after the present one may be reached. */
+static bool has_other(const struct connection *connection) {
+    const struct addrinfo *other = connection->candidate->ai_next;
+    while (other && refusal_of(connection, other->ai_addr)) {
+        other = other->ai_next;
+    }
+    return other != NULL;
 }
 
 static void connect_to(struct connection *connection, const struct sockaddr *address) {
     init_side(connection, &connection->server);
-    if (connection->candidate->ai_next) {
+    connection->tried = true;
+    if (has_other(connection)) {
         uv_timer_start(&connection->attempt, on_silence, ATTEMPT_MS, 0);
     }
     if (uv_tcp_connect(&connection->connect, &connection->server.socket, address, on_connected) != 0) {
@@ -319,6 +330,7 @@ static void try_next(struct connection *connection) {
         resolve(connection, "::1");
         return;
     }
+    refusal = connection->tried ? NULL : refusal;
     if (refusal) {
         char reason[160];
         *(strrchr(address, ':') ? strrchr(address, ':') : address) = '\0';
@@ -346,7 +358,16 @@ static void on_resolved(uv_getaddrinfo_t *lookup, int status, struct addrinfo *a
  * nowhere and "localhost" to this machine, so no name server is asked for them.
  */
 static void resolve_host(struct connection *connection) {
-    resolve(connection, is_below(connection->host, "localhost") ? "127.0.0.1" : connection->host);
+    struct gw_proxy *proxy = connection->proxy;
+    struct in6_addr literal;
+    bool here = is_below(connection->host, "localhost");
+    if (proxy->port_count > 0 && !here && !is_below(connection->host, "invalid") &&
+        inet_pton(AF_INET, connection->host, &literal) != 1 && inet_pton(AF_INET6, connection->host, &literal) != 1) {
+        proxy->refused(proxy->context, connection->host, "it is " NOT_HERE); /* a name would reach a name server */
+        reply(connection, REPLY_NOT_ALLOWED);
+        return;
+    }
+    resolve(connection, here ? "127.0.0.1" : connection->host);
 }
 
 static void resolve(struct connection *connection, const char *host) {

@@ -2,7 +2,8 @@
  * The browser's only way out: a SOCKS 5 proxy (RFC 1928, only CONNECT, no authentication) on a port of 127.0.0.1. It
  * resolves names itself, checks each address (address.h), and connects to the very address that it checked. So neither
  * a redirect nor a name that changes its address leads elsewhere. If a host has several addresses, the proxy tries the
- * allowed ones one after the other, for up to 2 s each. A proxy lives as long as its call. The loop's thread.
+ * allowed ones one after the other, for up to 2 s each but the last. A proxy lives as long as its call. The loop's
+ * thread.
  */
 #ifndef GW_TOOLS_PROXY_H
 #define GW_TOOLS_PROXY_H

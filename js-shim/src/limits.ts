@@ -37,11 +37,11 @@ export const no_progress_timeout_ms = 60_000;
 export const timeout_ms = 600_000;
 /** The longest time limit that a request can set. */
 export const longest_timeout_ms = 86_400_000;
-/** From a request to stop until an engine that has not stopped is ended. */
+/** The time from a request to stop until an engine that has not stopped is ended. */
 export const grace_ms = 750;
-/** A host that reads no byte for so long counts as gone. */
+/** A host that reads no byte for this time counts as gone. */
 export const stall_ms = 60_000;
-/** How long `capabilities.get` tells of a load that failed. */
+/** How long `capabilities.get` reports a load that failed. */
 export const failed_load_ms = 60_000;
 /** Replies that may wait for a host that does not read. With more of them the host counts as gone. */
 export const reply_queue_bytes = 8_388_608;
@@ -57,7 +57,7 @@ export const logprobs_bytes = 4_194_304;
 export const input_characters = 10_485_760;
 /** The longest id of an item, in characters. */
 export const item_id_characters = 64;
-/** A conversation that goes on with stored responses, as JSON. */
+/** A conversation that continues stored responses, as JSON. */
 export const conversation_bytes = 16_777_216;
 /** Items of such a conversation. */
 export const conversation_items = 16_384;
@@ -71,11 +71,11 @@ export const alias_bytes = 255;
 export const max_engines = 8;
 /** Default of that option. */
 export const max_engines_default = 3;
-/** Default of `--idle-unload-ms`: an engine without a request for so long is ended, in ms. */
+/** Default of `--idle-unload-ms`: the time without a request after which an engine is ended, in ms. */
 export const idle_unload_ms = 600_000;
 /** Default of `--store-bytes`. */
 export const store_bytes = 67_108_864;
-/** What a stored response counts in addition to its JSON, in bytes. */
+/** The bytes that a stored response counts in addition to its JSON. */
 export const store_row_bytes = 512;
 /** How long the first call waits for a store that another process has locked. */
 export const store_lock_ms = 200;
@@ -109,7 +109,7 @@ export const stop_strings = 4;
 export const logit_biases = 1024;
 /** Alternatives of a token. */
 export const top_logprobs = 20;
-/** What is less likely is reported as this. */
+/** A lower log probability is reported as this value. */
 export const logprob_floor = -9999;
 /** The largest `n` of a chat completion. */
 export const choices = 128;
@@ -135,9 +135,9 @@ export const image_side_pixels = 16_384;
 export const image_pixels = 33_554_432;
 /** Deaths of an engine in a row, with one model, after which requests for that model are refused for a while. */
 export const engine_deaths = 3;
-/** How long they are refused at first; the time doubles. */
+/** How long these requests are refused at first; the time doubles. */
 export const engine_pause_ms = 1000;
-/** How long they are refused at most. */
+/** How long these requests are refused at most. */
 export const longest_engine_pause_ms = 30_000;
 /** Models whose deaths are counted. */
 export const engine_death_models = 8;

@@ -8,11 +8,11 @@ export const PROTOCOL_VERSION = 1;
 export const RPC_ERRORS = {
   /** A broken frame, or a body that is not the JSON that this protocol takes. */
   PARSE_ERROR: -32700,
-  /** No request, or an id that is still in flight. */
+  /** The message is no request, or its id is still in flight. */
   INVALID_REQUEST: -32600,
   /** No such method. */
   METHOD_NOT_FOUND: -32601,
-  /** `params` is missing where it is required, or no object. */
+  /** `params` is missing although it is required, or is no object. */
   INVALID_PARAMS: -32602,
   /** Out of memory for the message. The helper then ends. */
   INTERNAL_ERROR: -32603,
@@ -98,7 +98,7 @@ export interface OpenAIErrorShape {
   message: string;
 }
 
-/** What became of a request's JSON schema; with `fm.schema_report`. */
+/** How far a request's JSON schema was enforced; with `fm.schema_report`. */
 export interface SchemaReport {
   /** Keywords that the answer can't break. */
   enforced: string[];
@@ -109,7 +109,7 @@ export interface SchemaReport {
   error: string | null;
 }
 
-/** What an answer's `fm` has; absent if there is nothing to report. */
+/** The members of an answer's `fm`; absent if there is nothing to report. */
 export interface FmReport {
   /** With `fm.schema_report`; null if there was no schema. */
   schema?: SchemaReport | null;
@@ -121,9 +121,9 @@ export interface FmReport {
    */
   ignored?: string[];
   timings?: Timings;
-  /** The engine that answered, where several are configured. */
+  /** The engine that answered, if several are configured. */
   engine?: string;
-  /** A tool that the answer calls in its text, though it may call none of that name. */
+  /** A tool that the answer calls in its text, although no tool of this name is allowed. */
   unknown_tool?: string;
   /** Counts that are not known: `usage` has 0. */
   uncounted?: ("cached_tokens" | "reasoning_tokens")[];
@@ -131,76 +131,76 @@ export interface FmReport {
   source?: "fallback";
 }
 
-/** What an answer took, with `fm.timings`; sums over all choices (see "Timings" in PROTOCOL.md). */
+/** The times and token counts of an answer, with `fm.timings`; sums over all choices (see "Timings" in PROTOCOL.md). */
 export interface Timings {
-  /** Until the engine accepted the prompt; starting it and loading the model included. */
+  /** The time until the engine accepted the prompt, including the start of the engine and the load of the model. */
   queue_ms: number;
-  /** From then to the first token. Null if the engine does not tell it. */
+  /** The time from acceptance to the first token. Null: the engine does not report it. */
   prefill_ms: number | null;
-  /** From the first token to the end. Null if the engine does not tell it. */
+  /** The time from the first token to the end. Null: the engine does not report it. */
   decode_ms: number | null;
-  /** Of the prompt's tokens that were computed; null if there were none. */
+  /** The rate of the prompt's tokens that were computed; null if there were none. */
   prompt_tokens_per_second: number | null;
-  /** Of the tokens after the first one; null if there were none. */
+  /** The rate of the tokens after the first one; null if there were none. */
   output_tokens_per_second: number | null;
   /** Tokens of the prompt that needed no work. Null: unknown. */
   cached_tokens: number | null;
-  /** Tokens that the engine guessed ahead; absent if it does not. */
+  /** Tokens that the engine guessed ahead; absent if it does not guess. */
   drafted_tokens?: number;
-  /** Those of them that became part of the answer. */
+  /** Guessed tokens that became part of the answer. */
   accepted_tokens?: number;
 }
 
 /** Time limits of one request, in milliseconds (see "Limits" in PROTOCOL.md). */
 export interface RequestLimits {
   /**
-   * How long the model stays loaded after the answer if nothing else is asked of it; 0: not at all; -1: until its place
-   * or its memory is needed. Default: the option `--idle-unload-ms`.
+   * How long the model stays loaded after the answer if no other request uses it; 0: it is unloaded at once; -1: it
+   * stays until its place or its memory is needed. Default: the option `--idle-unload-ms`.
    */
   keep_alive_ms?: number | null;
   /** From arrival to the end, everything included. */
   timeout_ms?: number | null;
   /**
-   * From arrival until the engine has accepted the prompt, loading the model included. The default counts without
-   * progress.
+   * From arrival until the engine has accepted the prompt, including the load of the model. The default limits only the
+   * time without progress.
    */
   queue_timeout_ms?: number | null;
-  /** From acceptance until the first output. The default counts without progress. */
+  /** From acceptance until the first output. The default limits only the time without progress. */
   first_token_timeout_ms?: number | null;
   /** Since the last sign of progress. */
   no_progress_timeout_ms?: number | null;
 }
 
-/** What the `fm` of every call can hold. */
+/** The members that the `fm` of every call can have. */
 export interface CommonFmParams extends RequestLimits {
-  /** No engine gets the request that sends it to another machine. */
+  /** The request goes only to engines that do not send it to another machine. */
   local_only?: boolean | null;
   /**
-   * The answer is the same to the bit as in a fresh process: the request runs alone (see "Repeatable answers" in
+   * The answer is bit for bit the same as in a new process, because the request runs alone (see "Repeatable answers" in
    * PROTOCOL.md).
    */
   repeatable?: boolean | null;
-  /** The answer's `fm.timings` says what it took. */
+  /** The answer's `fm.timings` reports its times and token counts. */
   timings?: boolean | null;
 }
 
-/** What a request's `fm` can hold. Any other member is refused. */
+/** The members that a request's `fm` can have. Any other member is refused. */
 export interface FmParams extends CommonFmParams {
   grammar?: {
     syntax: "lark" | "regex";
     definition: string;
   } | null;
-  /** The answer's `fm.schema` says what of the JSON schema was enforced. */
+  /** The answer's `fm.schema` reports which parts of the JSON schema were enforced. */
   schema_report?: boolean | null;
   /** How a thought is reported (see "Reasoning" in PROTOCOL.md). Default: "summary". The Responses API only. */
   reasoning_dialect?: "summary" | "reasoning_text" | "reasoning" | null;
-  /** The result of a stream repeats the response that its last event has. The Responses API only. */
+  /** The result of a stream repeats the response of its last event. The Responses API only. */
   full_result?: boolean | null;
 }
 
 /** Parameters that are not OpenAI's. An engine that lacks one ignores it, and the answer reports that. */
 export interface ExtraParams {
-  /** Only so many of the most likely tokens can be drawn; -1 or 0: all. */
+  /** Only this many of the most likely tokens can be drawn; -1 or 0: all. */
   top_k?: number | null;
   /** Tokens that are less likely than this, relative to the best one, are never drawn. Default: 0.05. */
   min_p?: number | null;
@@ -272,7 +272,7 @@ export type OutputItem =
       type: "reasoning_text";
       text: string;
     }[];
-    /** What the engine wants back with this answer. */
+    /** Data that the engine needs when this answer is sent back. */
     encrypted_content?: string;
   }
   | {
@@ -545,7 +545,7 @@ export type WireEvent =
     error: ResponseFailure;
   };
 
-/** What a completion took, counted by the model's tokenizer. */
+/** The numbers of tokens of a completion, counted by the model's tokenizer. */
 export interface ChatUsage {
   prompt_tokens: number;
   completion_tokens: number;
@@ -631,9 +631,9 @@ export interface ChatCompletionChunk {
      */
     ignored?: string[];
     timings?: Timings;
-    /** The engine that answered, where several are configured. */
+    /** The engine that answered, if several are configured. */
     engine?: string;
-    /** A tool that the answer calls in its text, though it may call none of that name. */
+    /** A tool that the answer calls in its text, although no tool of this name is allowed. */
     unknown_tool?: string;
     /** The host's `fallback` gave the answer; absent: the local model. The npm package says it. */
     source?: "fallback";
@@ -676,9 +676,9 @@ export interface CompletionChunk {
      */
     ignored?: string[];
     timings?: Timings;
-    /** The engine that answered, where several are configured. */
+    /** The engine that answered, if several are configured. */
     engine?: string;
-    /** A tool that the answer calls in its text, though it may call none of that name. */
+    /** A tool that the answer calls in its text, although no tool of this name is allowed. */
     unknown_tool?: string;
     /** The host's `fallback` gave the answer; absent: the local model. The npm package says it. */
     source?: "fallback";
@@ -713,38 +713,38 @@ export interface Pong {
 /** The answer of `metrics.get`: what the helper has done since it started, and what it does now. */
 export interface Metrics {
   uptime_ms: number;
-  /** Requests for an answer: what became of those that have ended, and how many have not. */
+  /** Requests for an answer: how many have ended, and how, and how many have not ended. */
   requests: {
     completed: number;
     /** Cut by a token limit, or by a content filter. */
     incomplete: number;
-    /** Neither by a limit nor by a cancel. */
+    /** Failed, but not by a time limit or a cancel. */
     failed: number;
     timed_out: number;
     cancelled: number;
-    /** Before they were queued: a wrong parameter, an unknown model, too many at once. */
+    /** Refused before they were queued: a wrong parameter, an unknown model, too many at once. */
     refused: number;
-    /** Now. */
+    /** Requests that wait in the queue now. */
     queued: number;
-    /** Now, in an engine. */
+    /** Requests that an engine works on now. */
     running: number;
-    /** The sum of all of these. */
+    /** The sum of the other numbers. */
     received: number;
   };
-  /** Of answers that have ended; the prompt counts for each choice. */
+  /** Tokens of answers that have ended; the prompt counts once for each choice. */
   tokens: {
     input: number;
-    /** Of these, those that needed no work. */
+    /** Input tokens that needed no work. */
     cached: number;
     output: number;
-    /** Of these, those of thoughts. */
+    /** Output tokens of thoughts. */
     reasoning: number;
-    /** That engines guessed ahead. */
+    /** Tokens that engines guessed ahead. */
     drafted: number;
-    /** Of these, those that became part of an answer. */
+    /** Guessed tokens that became part of an answer. */
     accepted: number;
   };
-  /** Of answers that have ended, added up; see `fm.timings`. */
+  /** The sums of the times of answers that have ended; see `fm.timings`. */
   time_ms: {
     queue: number;
     prefill: number;
@@ -753,17 +753,17 @@ export interface Metrics {
   engines: {
     /** Processes that were started. */
     starts: number;
-    /** Of these, those that failed. */
+    /** Started processes that failed. */
     deaths: number;
-    /** Those that run now. */
+    /** Processes that run now. */
     now: {
       model: string | null;
       state: "starting" | "ready" | "stopping";
-      /** That it works on. */
+      /** Requests that it works on. */
       requests: number;
     }[];
   };
-  /** Of whole messages, their headers included. */
+  /** Bytes of whole messages, their headers included. */
   bytes: {
     host: Traffic;
     engines: Traffic;
@@ -771,9 +771,9 @@ export interface Metrics {
 }
 
 export interface Traffic {
-  /** From there. */
+  /** Bytes that came from this side. */
   received: number;
-  /** To there. */
+  /** Bytes that went to this side. */
   sent: number;
 }
 
@@ -785,23 +785,23 @@ export interface EngineSandbox {
   seccomp: boolean;
   network: "denied" | "allowed";
   /**
-   * Whether it can read devices, terminals included, and what other processes have in /proc; "gpus": the nodes of GPUs
-   * alone.
+   * Whether the engine can read devices, terminals included, and the files of other processes in /proc; "gpus": only
+   * the device nodes of GPUs.
    */
   devices: "denied" | "gpus" | "allowed";
-  /** "none": it has none of root's special rights. */
+  /** "none": the engine has none of root's special rights. */
   capabilities: "none" | "some";
 }
 
 /** What the engine computes with besides the CPU (see `capabilities.get` in PROTOCOL.md). */
 export interface EngineGpu {
-  /** The name of the GPU, or of several; null: none is used. */
+  /** The name of the GPU, or the names of several; null: no GPU is used. */
   device: string | null;
-  /** Layers of the model that it computes. */
+  /** Layers of the model that the GPU computes. */
   layers: number;
   /** Layers of the model. */
   total_layers: number;
-  /** Why none is used; null: one is. */
+  /** Why no GPU is used; null: a GPU is used. */
   detail: string | null;
 }
 
@@ -822,7 +822,7 @@ export interface RunningEngine {
   /** The model's id. */
   model: string;
   state: "starting" | "ready" | "stopping";
-  /** For how long it has been in that state, in ms. */
+  /** How long the engine has been in that state, in ms. */
   state_ms: number;
   /** Requests that it works on. */
   requests: number;
@@ -852,7 +852,7 @@ export interface Capabilities {
     name: string;
     state: "idle" | "starting" | "ready" | "stopping";
     sandbox: EngineSandbox | null;
-    /** Null: none was asked for, or no model has been loaded. */
+    /** Null: no GPU was requested, or no model has been loaded. */
     gpu: EngineGpu | null;
     [key: string]: unknown;
   };
@@ -864,7 +864,7 @@ export interface Capabilities {
     default: boolean;
     /** Whether the model sees images. */
     images: boolean;
-    /** The projector's file with which it does. */
+    /** The file of the projector with which the model sees images. */
     mmproj: string | null;
     engine?: string;
     [key: string]: unknown;
@@ -899,7 +899,7 @@ export interface Capabilities {
   [key: string]: unknown;
 }
 
-/** Which model `models.load` and `models.unload` are about. */
+/** The model that `models.load` loads, or that `models.unload` unloads. */
 export interface ModelParams {
   /** Its id, or another name of it. Default: the default model. */
   model?: string | null;
@@ -912,7 +912,7 @@ export interface LoadedModel {
   model: string;
   /** From the start of its engine until it was ready, in ms. */
   load_ms: number;
-  /** Memory that it takes. Null: unknown. */
+  /** Memory that the model takes. Null: unknown. */
   memory_bytes: number | null;
   /** Tokens, input and output together. Null: unknown. */
   context_length: number | null;
@@ -968,7 +968,7 @@ export interface InputTokenCount {
   [key: string]: unknown;
 }
 
-/** A conversation made short; its `output` is input for the next request. */
+/** A shortened conversation; its `output` is input for the next request. */
 export interface WireCompaction {
   id: string;
   object: "response.compaction";

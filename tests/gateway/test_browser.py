@@ -351,7 +351,8 @@ class Browser(TimedTest):
         other = Server()
         self.addCleanup(other.close)
         self.inside.pages["/"] = (f"<title>Mine</title><img src=http://localhost:{other.port}/port>"
-                                  f"<img src=http://x.localhost:{self.inside.port}/name><img src=http://203.0.114.9/>")
+                                  f"<img src=http://x.localhost:{self.inside.port}/name><img src=http://203.0.114.9/>"
+                                  "<img src=http://secret.web.example/>")
         for host in ("localhost", "127.0.0.1"):
             with self.subTest(host):
                 self.inside.hits.clear()
@@ -359,7 +360,8 @@ class Browser(TimedTest):
                 self.assertEqual(result["end"], "done", result["output"])
                 self.assertIn('"Mine"', result["output"])
                 for reason in ("localhost: 127.0.0.1 is a loopback address", "x.localhost: 127.0.0.1 is a loopback address",
-                               "203.0.114.9 is not of this machine, whose pages are all that the call reaches"):
+                               "203.0.114.9 is not of this machine, whose pages are all that the call reaches",
+                               "secret.web.example: it is not of this machine"):
                     self.assertIn(reason, result["output"])
                 self.assertEqual((self.inside.hits[0], other.hits), ("/", []))
                 self.assertNotIn("/name", "".join(self.inside.hits))

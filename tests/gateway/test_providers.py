@@ -726,7 +726,7 @@ class Whole(Case):
                 body = json.loads([r for r in server.requests if r.method == "POST"][-1].body)
                 said = json.dumps(body, ensure_ascii=False)
                 self.assertIn(SECRET_THOUGHT if provider == "openai" else SIGNATURE, said)
-                self.assertIn(json.dumps(result["output"], ensure_ascii=False), said)
+                self.assertIn(json.dumps(result["output"] + "[exit code 0]", ensure_ascii=False), said)
 
     def test_an_image_of_a_tool(self):
         """A conversation with a screenshot continues: the model sees it."""

@@ -562,7 +562,7 @@ class Ends(RunTest):
         marker = os.path.join(self.home, "marker")
         self.client.say(self.key, script(bash(f"echo x >> {marker}; sleep 1000")))
         self.client.call("exec.approve", approvalId=self.client.event("exec.approval_request")["approvalId"])
-        wait_until(lambda: os.path.exists(marker))
+        wait_until(lambda: os.path.exists(marker) and os.path.getsize(marker))  # the shell makes the file before it writes
         pids = children(self.gateway.process.pid)
         self.restart(kill=True)
         wait_until(lambda: not any(map(lives, pids)))

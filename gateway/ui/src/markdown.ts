@@ -36,16 +36,20 @@ function anchor(href: string, title: string | null | undefined, inner: string): 
  */
 const AFTER_ADDRESS = /(?![\0-\x7f·・‐‑–])\p{P}/u;
 
+/** Letters of languages that have no spaces between words, or that write particles directly after a word. */
+const UNSPACED = "[\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}\\p{Script=Thai}\\u30fc]";
+const SIGN = "(?![*~])[\\p{P}\\p{S}]";
 /**
- * Letters of languages that have no spaces between words, or that write particles directly after a word. In CommonMark, `**` can
- * end after punctuation only if a space or more punctuation follows. These languages write neither, so their letters count as
- * punctuation there (as in the proposal github.com/tats-u/markdown-cjk-friendly).
+ * Such a letter beside a run of `*` or `~` that has punctuation on its other side. In CommonMark, the run can then only begin
+ * or only end something, unless a space or more punctuation is there. These languages write neither, so the letter counts as
+ * punctuation (as in the proposal github.com/tats-u/markdown-cjk-friendly).
  */
-const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\u30fc]/gu;
+const BESIDE_RUN = new RegExp(`(?<=${SIGN}[*~]+)${UNSPACED}|${UNSPACED}(?=[*~]+${SIGN})`, "gu");
+const LAST_UNSPACED = new RegExp(`${UNSPACED}$`, "u");
 
 /** Replaces each UTF-16 unit of these letters by a punctuation sign, so that positions stay the same. */
 function asPunctuation(text: string): string {
-  return text.replace(UNSPACED, (letter) => "、".repeat(letter.length));
+  return text.replace(BESIDE_RUN, (letter) => "、".repeat(letter.length));
 }
 
 const marked = new Marked({
@@ -54,16 +58,19 @@ const marked = new Marked({
   tokenizer: {
     emStrong(source, masked, before = "") {
       // Underscores occur inside of names, so CommonMark's rule stays for them.
-      const star = source.startsWith("*");
-      const [around, left] = star ? [asPunctuation(masked), asPunctuation(before)] : [masked, before];
-      return Tokenizer.prototype.emStrong.call(this as Tokenizer, source, around, left);
+      if (!source.startsWith("*")) return Tokenizer.prototype.emStrong.call(this as Tokenizer, source, masked, before);
+      const left = LAST_UNSPACED.test(before) ? "、" : before;
+      return Tokenizer.prototype.emStrong.call(this as Tokenizer, source, asPunctuation(masked), left);
     },
     del(source, masked, before = "") {
-      return Tokenizer.prototype.del.call(this as Tokenizer, source, asPunctuation(masked), asPunctuation(before));
+      if (!source.startsWith("~")) return undefined;
+      const left = LAST_UNSPACED.test(before) ? "、" : before;
+      return Tokenizer.prototype.del.call(this as Tokenizer, source, asPunctuation(masked), left);
     },
     url(source) {
-      const end = AFTER_ADDRESS.exec(source)?.index;
-      return Tokenizer.prototype.url.call(this as Tokenizer, end === undefined ? source : source.slice(0, end));
+      const whole = Tokenizer.prototype.url.call(this as Tokenizer, source);
+      const end = whole ? AFTER_ADDRESS.exec(whole.raw)?.index : undefined;
+      return end === undefined ? whole : Tokenizer.prototype.url.call(this as Tokenizer, source.slice(0, end));
     },
   },
   renderer: {

@@ -15,15 +15,13 @@
  *                            loop | endless   (an answer without a format repeats its text again and again, up to the
  *                            token limit; loop: unless the job has a frequency penalty)
  *     FM_ENGINE_FAKE_SAVE  what it saves when it ends, see saved.h
- *     FM_ENGINE_FAKE_IS    any of: listed, remote, any_order, config, session, restarts, silent, one_slot, uncounted, grammarless
- *                          (separated by commas; uncounted: it counts no tokens); led_by_tools: a tool's output is a
- *                          script too, so that a test can lead the engine from call to call
- *     FM_ENGINE_FAKE_AVAILABLE  yes | hang | crash | error | slow | CODE | CODE:TTL_MS   (it has engine.available, with
- *                            this answer)
- *     FM_ENGINE_FAKE_MODELS  ID,ID   (the models that engine.available lists)
- *     FM_ENGINE_FAKE_JOBS  CODE | CODE:RETRY_MS | CODE:RETRY_MS:elsewhere | CODE:RETRY_MS:REASON_CODE   (each job fails
- *                            with it, before it is accepted; late:CODE...: after its output; second:CODE...: only each
- *                            second job, after its output)
+ *     FM_ENGINE_FAKE_IS    any of: listed, remote, any_order, config, session, restarts, silent, one_slot, uncounted,
+ * grammarless (separated by commas; uncounted: it counts no tokens); led_by_tools: a tool's output is a script too, so
+ * that a test can lead the engine from call to call FM_ENGINE_FAKE_AVAILABLE  yes | hang | crash | error | slow | CODE
+ * | CODE:TTL_MS   (it has engine.available, with this answer) FM_ENGINE_FAKE_MODELS  ID,ID   (the models that
+ * engine.available lists) FM_ENGINE_FAKE_JOBS  CODE | CODE:RETRY_MS | CODE:RETRY_MS:elsewhere |
+ * CODE:RETRY_MS:REASON_CODE   (each job fails with it, before it is accepted; late:CODE...: after its output;
+ * second:CODE...: only each second job, after its output)
  *
  * FM_ENGINE_FAKE_LOAD may also be refuse:CODE, a reason_code. A copy of this program with the name fm-engine-NAME reads
  * FM_ENGINE_NAME_... before FM_ENGINE_FAKE_..., so that tests can have several.
@@ -495,9 +493,12 @@ static enum fm_reason answer_job(struct fm_kit_job *job, struct fm_error *error)
     if (!check_biases(job, error) || !check_images(job, error)) {
         return FM_REASON_ERROR;
     }
-    /* A tool's output is a text, even if it looks like a script, unless the test sets led_by_tools. */
+    /* A tool's output is a text, even if it looks like a script, unless the test sets led_by_tools. Hosts add lines to
+     * it. */
     bool scripted = !message.tool_call_id || fake_is("led_by_tools");
-    if (scripted && fm_script_parse(text.text, text.len, &script, error) != FM_OK) {
+    const char *line_end = message.tool_call_id ? memchr(text.text, '\n', text.len) : NULL;
+    size_t script_len = line_end ? (size_t)(line_end - text.text) : text.len;
+    if (scripted && fm_script_parse(text.text, script_len, &script, error) != FM_OK) {
         return FM_REASON_ERROR;
     }
     if (fm_kit_job_fit(job, CONTEXT_LENGTH, fit, &prompt, error) != FM_OK) {

@@ -199,7 +199,7 @@ static void long_questions_are_cut(void **state) {
         len += (size_t)snprintf(question + len, sizeof question - len, "w%d ", i);
     }
     gw_words_find(question, len, &words);
-    assert_int_equal(words.count, GW_QUERY_WORDS_MAX);
+    assert_int_equal(words.count, GW_QUESTION_WORDS_MAX);
 }
 
 /* ---- fusion ---- */

@@ -48,6 +48,8 @@ static void pairs(void **state) {
         {"東京都", " 東京 京都 都"},
         {"猫", " 猫"},
         {"猫だ。犬", " 猫だ だ 。 犬"},
+        {"Windows™ 11", "windows    11"},
+        {"ㅋㅋㅋ", " ᄏᄏ ᄏᄏ ᄏ"},
         {"iPhoneを買う", "iphone を買 買う う"},
         {"สวัสดี", " สว วั ัส สด ดี ี"},
     };
@@ -63,6 +65,9 @@ static void places(void **state) {
     assert_int_equal(gw_fold_place(text, strlen(text), 0), 0);
     assert_int_equal(gw_fold_place(text, strlen(text), strlen("strasse a")), strlen("Straße Ａ"));
     assert_int_equal(gw_fold_place(text, strlen(text), 1000), strlen(text));
+    assert_int_equal(gw_fold_place(text, strlen(text), strlen("strasse ab が")), strlen(text) - 1);
+    static const char apart[] = "ｶﾞ\u1112\u1161\u11abx";
+    assert_int_equal(gw_fold_place(apart, strlen(apart), strlen("ガ한")), strlen(apart) - 1);
 }
 
 static void too_long(void **state) {

@@ -553,17 +553,35 @@ export class JarvisSessionList extends LitElement {
   ];
 }
 
+/** A text as the gateway's search compares it: without case, width, composition and accents. */
+function folded(text: string): string {
+  return text.normalize("NFKD").replace(/[\u0300-\u036f]/g, "").normalize("NFC").toLowerCase();
+}
+
 /** Marks the words of the query in the text. */
 function marked(text: string, query: string) {
-  const words = query
-    .trim()
-    .split(/\s+/)
-    .filter(Boolean)
-    .map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  const words = folded(query).trim().split(/\s+/).filter(Boolean);
   if (!words.length) return text;
-  return text
-    .split(new RegExp(`(${words.join("|")})`, "gi"))
-    .map((part, index) => (index % 2 ? html`<mark>${part}</mark>` : part));
+  const characters = [...new Intl.Segmenter().segment(text)].map(({ segment }) => segment);
+  const starts: number[] = []; // for each unit of the folded text, the character that it comes from
+  let whole = "";
+  characters.forEach((character, index) => {
+    whole += folded(character);
+    while (starts.length < whole.length) starts.push(index);
+  });
+  const hit = new Set<number>();
+  for (const word of words)
+    for (let at = whole.indexOf(word); at >= 0; at = whole.indexOf(word, at + word.length))
+      for (let unit = at; unit < at + word.length; unit++) hit.add(starts[unit] ?? 0);
+  const parts: unknown[] = [];
+  for (let at = 0; at < characters.length; ) {
+    let end = at + 1;
+    while (end < characters.length && hit.has(end) === hit.has(at)) end++;
+    const part = characters.slice(at, end).join("");
+    parts.push(hit.has(at) ? html`<mark>${part}</mark>` : part);
+    at = end;
+  }
+  return parts;
 }
 
 customElements.define("jarvis-session-list", JarvisSessionList);

@@ -3,6 +3,7 @@
 // in build/gateway-ui/real-*.png.
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, afterEach, before, beforeEach, test } from "node:test";
@@ -185,13 +186,33 @@ it("the browser tool: a picture of a page is in the chat, also after a reload", 
   await item("assistant").locator("figure img").waitFor();
 });
 
-it("a browser call that leads to this machine is refused, and the chat says so", async () => {
-  await enter();
-  await say(script(call("browser", { actions: [{ action: "navigate", url: `${gateway.origin}/` }, { action: "text" }] })));
-  await answer("Approve");
-  await ready();
-  await page.locator("jarvis-tool-call summary").first().click();
-  await page.getByText(/loopback/).first().waitFor();
+it("a page of this machine is opened if the user agrees, the gateway's own never; the chat says so", async () => {
+  const mine = createServer((_request, response) => response.setHeader("Content-Type", "text/html").end("a page of mine"));
+  await new Promise((listens) => mine.listen(0, "127.0.0.1", listens));
+  try {
+    await enter();
+    const look = (url) => say(script(call("browser", { actions: [{ action: "navigate", url }, { action: "text" }] })));
+    await look(`localhost:${mine.address().port}`);
+    await dialog()
+      .getByText(/pages are on this machine/)
+      .waitFor();
+    await answer("Approve");
+    await ready();
+    await page.locator("jarvis-tool-call summary").first().click();
+    await page
+      .getByText(/a page of mine/)
+      .first()
+      .waitFor();
+    await look(`${gateway.origin}/`);
+    await ready();
+    await page.locator("jarvis-tool-call summary").nth(1).click();
+    await page
+      .getByText(/the gateway's own address/)
+      .first()
+      .waitFor();
+  } finally {
+    mine.close();
+  }
 });
 
 it("a missing Chromium makes the tool unavailable, with what to do", async () => {

@@ -80,8 +80,7 @@ class Fast(Case):
         """
         Expects the same tokens with the same log probabilities, apart from rounding. Rounding depends on what is computed
         together, and therefore on timing (differences of up to 0.4 were seen). If the two best tokens are so close that rounding
-        decides, the texts
-        may differ.
+        decides, the texts may differ.
         """
         for our, their in zip(ours.logprobs, theirs.logprobs):
             if our["bytes"] != their["bytes"]:
@@ -709,7 +708,8 @@ class Together(Fast):
         """A job that comes while only a prompt is computed does not wait until the prompt's batch ends. The prompt still gets its
         answer, however many jobs come."""
         fresh, _ = self.ready(**{SLOTS: "2"})
-        prompts = [f"{number}. {self.PROMPTS[4]}" for number in range(3)]
+        # A fast processor is done with a short prompt before another job can come.
+        prompts = [f"{times}. {self.PROMPTS[4] * times}" for times in (1, 4, 16, 32)]
         want = fresh.outcomes([self.start_greedy(fresh, prompts[0])])[0]
         engine, _ = self.ready(**{SLOTS: "2"})
         for prompt in prompts:

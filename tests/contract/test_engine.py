@@ -563,15 +563,18 @@ class Aborts(SharedCase):
 
     def test_in_mid_stream(self):
         before = self.engine.run(user(SHORT), max_tokens=10, temperature=0).text
-        job = self.engine.start(long_prompt())
-        seen, start = [], None
-        for name, params in self.engine.events(job):
-            seen.append((name, params))
-            if name == "job.delta" and not start:
-                start = time.monotonic()
-                self.engine.notify("job.abort", {"job": job})
-        self.assert_soon(time.monotonic() - start, GRACE)
-        outcome = Outcome(seen)
+        for _ in range(5):
+            job = self.engine.start(long_prompt())
+            seen, start = [], None
+            for name, params in self.engine.events(job):
+                seen.append((name, params))
+                if name == "job.delta" and not start:
+                    start = time.monotonic()
+                    self.engine.notify("job.abort", {"job": job})
+            self.assert_soon(time.monotonic() - start, GRACE)
+            outcome = Outcome(seen)
+            if outcome.reason != "stop":  # a tiny random model may end its answer by chance before the abort comes
+                break
         self.assertEqual(outcome.reason, "aborted")
         self.assertNotEqual(outcome.usage.get("output_tokens"), 0)
         self.assertEqual(self.engine.run(user(SHORT), max_tokens=10, temperature=0).text, before,

@@ -90,7 +90,7 @@ static bool add_scheme(struct json_object *action) {
     return true;
 }
 
-/* The port of an address that names this machine; 0: it names another host, or no port that can be. */
+/* The port of an address that names this machine. 0: it names another host, or its port is not valid. */
 static unsigned own_port(const char *url) {
     bool secure = strncasecmp(url, "https://", 8) == 0;
     const char *host = url + (secure ? 8 : 7);
@@ -124,7 +124,7 @@ size_t gw_browser_own_ports(struct json_object *input, unsigned ports[GW_BROWSER
 }
 
 /*
- * A page of this machine may be opened: a developer's own page is what he looks at first. It may not be opened in one
+ * A page of this machine may be opened, because developers want to see their own pages. It may not be opened in one
  * call with pages of the web, because these could reach it then. The gateway's own page is never opened.
  */
 static enum fm_code check_own_pages(const struct gw_tool_call *call, struct json_object *actions, bool *own,

@@ -265,7 +265,8 @@ bool gw_proxy_names_this_machine(const char *host, size_t len) {
     return i < sizeof names / sizeof *names;
 }
 
-/* Whether it is a page of this machine that the call opens. Another name that leads to this machine is none. */
+/* Whether it is a page of this machine that the call opens, by one of the names above: other names may lead here, too.
+ */
 static bool is_own_page(const struct connection *connection) {
     const struct gw_proxy *proxy = connection->proxy;
     size_t i = 0;

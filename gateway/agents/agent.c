@@ -145,13 +145,12 @@ static void append_part(struct fm_buf *prompt, const char *text, const char *end
 
 static enum fm_code take_file(const char *name, const struct fm_buf *file, struct gw_agent *agent,
                               struct fm_error *error) {
-    static const char bom[] = "\xef\xbb\xbf";
     const char *at = file->len ? file->data : "";
     const char *end = at + file->len;
     if (!fm_utf8_valid(at, file->len) || memchr(at, '\0', file->len)) {
         return fm_fail(error, FM_INVALID_REQUEST, "%s is not UTF-8 text", name);
     }
-    at += file->len >= 3 && memcmp(at, bom, 3) == 0 ? 3 : 0;
+    at += fm_utf8_mark(at, file->len);
     enum fm_code code = name == files[0] ? take_front_matter(&at, end, agent, error) : FM_OK;
     if (code == FM_OK) {
         append_part(&agent->prompt, at, end);

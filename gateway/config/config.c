@@ -5,6 +5,7 @@
 #include "config/config.h"
 
 #include "base/secret.h"
+#include "base/utf8.h"
 #include "protocol/json_check.h"
 #include "protocol/json_tree.h"
 #include "protocol/json_writer.h"
@@ -156,9 +157,8 @@ enum fm_code gw_config_parse(struct gw_config *config, const char *text, size_t 
     struct gw_config read = *config;
     struct reading reading = {.config = &read, .file = file, .error = error};
     struct fm_buf scratch;
-    static const char bom[] = "\xef\xbb\xbf";
     size_t offset = 0;
-    size_t mark = len >= sizeof bom - 1 && memcmp(text, bom, sizeof bom - 1) == 0 ? sizeof bom - 1 : 0;
+    size_t mark = fm_utf8_mark(text, len);
     text += mark;
     len -= mark;
     const char *fault = fm_json_check(text, len, VALUES_MAX, &offset);

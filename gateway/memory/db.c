@@ -18,7 +18,7 @@
 #define SCHEMA_VERSION 2
 #define WORDS_MAX      (1u << 20) /* bytes that the index gets of a chunk, which has at most some thousand */
 #define BUSY_MS        2000       /* another program, such as the sqlite3 shell, may read the file */
-#define NOT_WHOLE      '-'        /* before the hash of a file of which some chunks have no vector */
+#define NOT_WHOLE      "-"        /* before the hash of a file of which some chunks have no vector */
 
 /*
  * gw_fold_for_index prepares the words. The tokenizer reduces them to their English stems, and takes marks for parts of
@@ -306,7 +306,7 @@ enum fm_code gw_memory_db_hash(struct gw_memory_db *db, const char *path, char h
     *whole = true;
     if (sqlite3_step(statement) == SQLITE_ROW) {
         const char *text = (const char *)sqlite3_column_text(statement, 0);
-        *whole = !text || text[0] != NOT_WHOLE;
+        *whole = !text || text[0] != NOT_WHOLE[0];
         snprintf(hash, GW_HASH_LEN + 1, "%s", text ? text + !*whole : "");
     }
     return sqlite3_finalize(statement) == SQLITE_OK ? FM_OK : gw_memory_db_fail(db, error);
@@ -427,10 +427,9 @@ static bool note_file(struct gw_memory_db *db, const char *path, const char *has
 
 static bool store(struct gw_memory_db *db, const char *path, const char *hash, bool whole,
                   const struct gw_chunks *chunks, bool *kept) {
-    const char mark[] = {whole ? '\0' : NOT_WHOLE, '\0'};
     char marked[GW_HASH_LEN + 2];
     bool done = true;
-    snprintf(marked, sizeof marked, "%s%s", mark, hash);
+    snprintf(marked, sizeof marked, "%s%s", whole ? "" : NOT_WHOLE, hash);
     if (chunks->dimensions && chunks->dimensions != db->dimensions) {
         db->is_new = db->is_new || db->dimensions;
         done = empty(db) && set_model(db, chunks->dimensions);

@@ -89,7 +89,7 @@ struct gw_row {
 /* By enum gw_method. */
 extern const struct gw_row gw_rows[GW_METHOD_COUNT];
 
-/* Finds the method of that name; GW_METHOD_COUNT: there is none. */
+/* Finds the method of that name; GW_METHOD_COUNT: no method has that name. */
 enum gw_method gw_method_find(const char *name, size_t len);
 
 /*

@@ -238,11 +238,11 @@ void gw_run_write(struct gw_run *run, void (*then)(struct gw_run *run));
 
 /* ---- send.c: chats and their queues ---- */
 
-/* Returns the chat of the session, which is made if there is none. NULL: out of memory. */
+/* Returns the chat of the session. Makes the chat if the session has none yet. NULL: out of memory. */
 struct gw_chat *gw_chat_of(struct gw_chats *chats, const char *key);
 struct gw_chat *gw_chat_find(const struct gw_chats *chats, const char *key);
 
-/* Finds the open run with that id in all chats; NULL: there is none. */
+/* Finds the open run with that id in all chats; NULL: no open run has that id. */
 struct gw_run *gw_run_find(const struct gw_chats *chats, const char *run_id);
 
 /* chat.send, sessions.delete. */

@@ -46,23 +46,31 @@ static const char *word_after(const struct search *search, const char *word) {
     return at;
 }
 
-/* Whether `text` has all words; `*first`: where it has the first one. False where memory ran out, too. */
-static bool has_all(const struct search *search, const char *text, size_t *first) {
-    const char *word = NULL;
-    size_t len = strlen(text);
+/* The folded text; the caller frees it. NULL: memory ran out. */
+static char *fold(const char *text) {
     struct fm_buf folded;
     fm_buf_init(&folded, FOLDED_MAX);
-    bool all = gw_fold(text, len, &folded);
+    bool done = gw_fold(text, strlen(text), &folded);
     fm_buf_append_char(&folded, '\0');
-    all = all && !folded.failed;
+    if (!done || folded.failed) {
+        fm_buf_free(&folded);
+        return NULL;
+    }
+    return folded.data;
+}
+
+/* Whether `text` has all words; `*first`: where its folded form has the first one. False if memory ran out, too. */
+static bool has_all(const struct search *search, const char *text, size_t *first) {
+    const char *word = NULL;
+    char *folded = fold(text);
+    bool all = folded;
     for (size_t i = 0; all && i < search->words; i++) {
         word = word_after(search, word);
-        const char *hit = strstr(folded.data, word);
-        all = hit != NULL;
-        *first = hit && i == 0 ? (size_t)(hit - folded.data) : *first;
+        const char *hit = strstr(folded, word);
+        all = hit;
+        *first = hit && i == 0 ? (size_t)(hit - folded) : *first;
     }
-    *first = all && search->words > 0 ? gw_fold_place(text, len, *first) : 0;
-    fm_buf_free(&folded);
+    free(folded);
     return all;
 }
 
@@ -109,7 +117,7 @@ static void look_at(struct search *search, const struct gw_session *session, con
         hit = has_all(search, content, &at) ? content : NULL;
     }
     if (hit || has_all(search, session->facts.title, &at)) {
-        add_result(search, session, hit ? hit : "", hit ? at : 0);
+        add_result(search, session, hit ? hit : "", hit ? gw_fold_place(hit, strlen(hit), at) : 0);
     }
     fm_buf_free(&scratch);
     json_object_put(messages);
@@ -164,24 +172,11 @@ static bool note_session(void *context, const struct gw_session *session) {
     return true;
 }
 
-/* The folded text; the caller frees it. NULL: memory ran out. */
-static char *fold_query(const char *text) {
-    struct fm_buf folded;
-    fm_buf_init(&folded, FOLDED_MAX);
-    bool done = gw_fold(text, strlen(text), &folded);
-    fm_buf_append_char(&folded, '\0');
-    if (!done || folded.failed) {
-        fm_buf_free(&folded);
-        return NULL;
-    }
-    return folded.data;
-}
-
 void gw_join_search(void *context, struct gw_reply *call, const struct gw_params *params) {
     struct gw_chats *chats = context;
     struct search *search = calloc(1, sizeof *search);
     if (search) {
-        *search = (struct search){.chats = chats, .call = call, .query = fold_query(params->query.text)};
+        *search = (struct search){.chats = chats, .call = call, .query = fold(params->query.text)};
     }
     bool ok = search && search->query && gw_sessions_each(chats->options.sessions, count_session, search);
     size_t count = ok ? search->key_count : 0;

@@ -22,7 +22,7 @@ static void give_to_names(struct gw_filter *filter, const char *text, size_t len
 
 /* ---- text, and BEGIN ---- */
 
-/* What looked like a BEGIN is none. Its last dashes may still begin another BEGIN. */
+/* The text that looked like a BEGIN is only text. Its last dashes may still begin another BEGIN. */
 static void head_is_text(struct gw_filter *filter) {
     size_t dashes = 0;
     while (dashes < filter->p.head_len && dashes < 5 && filter->p.head[filter->p.head_len - 1 - dashes] == '-') {

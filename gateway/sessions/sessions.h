@@ -52,7 +52,8 @@ FM_MUST_USE enum fm_code gw_sessions_open(struct gw_journal *journal, const char
  */
 void gw_sessions_free(struct gw_sessions *sessions);
 
-/* Finds the session with that key; NULL: there is none. The result is valid until control returns to the loop. */
+/* Finds the session with that key; NULL: no session has that key. The result is valid until control returns to the
+ * loop. */
 const struct gw_session *gw_session_find(const struct gw_sessions *sessions, const char *key);
 
 /*

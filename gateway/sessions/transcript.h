@@ -25,7 +25,7 @@ size_t gw_transcript_read(const char *text, size_t len, const struct gw_transcri
 
 /*
  * Returns the runs whose messages were taken back, because these messages are never shown or remembered. The caller
- * puts the result; NULL: there are none (or no memory).
+ * puts the result; NULL: no message was taken back, or memory ran out.
  */
 struct json_object *gw_transcript_taken_back(const char *text, size_t len);
 

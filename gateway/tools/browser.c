@@ -90,8 +90,12 @@ static bool add_scheme(struct json_object *action) {
     return true;
 }
 
-/* The port of an address that names this machine. 0: it names another host, or its port is not valid. */
-static unsigned own_port(const char *url) {
+/* The port of an action whose address names this machine. 0: there is no address, or no valid port of this machine. */
+static unsigned own_port(struct json_object *action) {
+    const char *url = gw_browser_text(action, "url");
+    if (!*url) {
+        return 0;
+    }
     bool secure = strncasecmp(url, "https://", 8) == 0;
     const char *host = url + (secure ? 8 : 7);
     const char *end = host + strcspn(host, "/?#");
@@ -114,8 +118,7 @@ size_t gw_browser_own_ports(struct json_object *input, unsigned ports[GW_BROWSER
     struct json_object *actions = json_object_object_get(input, "actions");
     size_t count = 0;
     for (size_t i = 0; i < json_object_array_length(actions) && count < GW_BROWSER_ACTIONS_MAX; i++) {
-        const char *url = gw_browser_text(json_object_array_get_idx(actions, i), "url");
-        unsigned port = *url ? own_port(url) : 0;
+        unsigned port = own_port(json_object_array_get_idx(actions, i));
         if (port) {
             ports[count++] = port;
         }
@@ -132,10 +135,10 @@ static enum fm_code check_own_pages(const struct gw_tool_call *call, struct json
     bool web = false;
     *own = false;
     for (size_t i = 0; i < json_object_array_length(actions); i++) {
-        const char *url = gw_browser_text(json_object_array_get_idx(actions, i), "url");
-        unsigned port = *url ? own_port(url) : 0;
+        struct json_object *action = json_object_array_get_idx(actions, i);
+        unsigned port = own_port(action);
         *own = *own || port;
-        web = web || (*url && !port);
+        web = web || (!port && *gw_browser_text(action, "url"));
         if (*own && web) {
             return refuse_action(error, i, "url",
                                  port ? "is on this machine, and another one is not; make a call for each"

@@ -53,7 +53,7 @@ struct gw_browser_action {
 /* The row of the action `name`; NULL: there is no such action. */
 const struct gw_browser_action *gw_browser_action_find(const char *name);
 
-/* Return the object of an action, and the text of a member ("" if there is none). */
+/* Return the object of an action, and the text of a member ("" if the action has no such member). */
 struct json_object *gw_browser_step(const struct gw_browser *browser);
 const char *gw_browser_text(struct json_object *action, const char *member);
 

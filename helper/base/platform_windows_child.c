@@ -426,7 +426,7 @@ int fm_child_start_args(struct fm_child *child, const char *path, char *const ar
     return error;
 }
 
-/* Returns a copy of the row; all 0 if there is none. */
+/* Returns a copy of the row of the process; all 0 if it has no row. */
 static struct process find_process(pid_t pid) {
     struct process found = {.pid = 0};
     pthread_mutex_lock(&lock);

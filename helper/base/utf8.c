@@ -43,6 +43,11 @@ bool fm_utf8_valid(const char *text, size_t len) {
     return true;
 }
 
+size_t fm_utf8_mark(const char *text, size_t len) {
+    static const char mark[] = "\xef\xbb\xbf";
+    return len >= sizeof mark - 1 && memcmp(text, mark, sizeof mark - 1) == 0 ? sizeof mark - 1 : 0;
+}
+
 size_t fm_utf8_whole_prefix(const char *text, size_t len) {
     size_t back = len < 3 ? len : 3;
     for (size_t i = 1; i <= back; i++) {

@@ -14,6 +14,10 @@ int fm_utf8_sequence(const char *text, size_t len);
 /* True when `text` is UTF-8 from its first byte to its last. */
 bool fm_utf8_valid(const char *text, size_t len);
 
+/* The length in bytes of the byte order mark that `text` begins with, which editors on Windows write; 0: it has no
+ * mark. */
+size_t fm_utf8_mark(const char *text, size_t len);
+
 /* Returns the length of `text` in bytes, without an incomplete sequence at its end that more bytes could complete. */
 size_t fm_utf8_whole_prefix(const char *text, size_t len);
 

@@ -142,6 +142,15 @@ static void valid_texts(void **state) {
     assert_false(fm_utf8_valid("\xC0\x80", 2));
 }
 
+static void byte_order_marks(void **state) {
+    (void)state;
+    assert_int_equal(fm_utf8_mark("\xef\xbb\xbfx", 4), 3);
+    assert_int_equal(fm_utf8_mark("\xef\xbb\xbf", 3), 3);
+    assert_int_equal(fm_utf8_mark("\xef\xbb\xbf", 2), 0);
+    assert_int_equal(fm_utf8_mark("x\xef\xbb\xbf", 4), 0);
+    assert_int_equal(fm_utf8_mark("", 0), 0);
+}
+
 static void whole_prefixes(void **state) {
     (void)state;
     static const struct {
@@ -227,13 +236,10 @@ static void plain_ascii(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_code_point),
-        cmocka_unit_test(every_short_sequence),
-        cmocka_unit_test(boundaries_of_four),
-        cmocka_unit_test(sequences),
-        cmocka_unit_test(valid_texts),
-        cmocka_unit_test(whole_prefixes),
-        cmocka_unit_test(shown),
+        cmocka_unit_test(every_code_point),   cmocka_unit_test(every_short_sequence),
+        cmocka_unit_test(boundaries_of_four), cmocka_unit_test(sequences),
+        cmocka_unit_test(valid_texts),        cmocka_unit_test(byte_order_marks),
+        cmocka_unit_test(whole_prefixes),     cmocka_unit_test(shown),
         cmocka_unit_test(plain_ascii),
     };
     return cmocka_run_group_tests_name("utf8", tests, NULL, NULL);

@@ -86,7 +86,7 @@ static bool find_hidden(char *const *named, struct fm_buf *hidden) {
 
 /*
  * Returns a hidden path that is in the folder, or that the folder is in. The right to write in the folder would be a
- * right to write in that path. NULL: there is none.
+ * right to write in that path. NULL: no hidden path is.
  */
 static const char *conflict(const struct fm_buf *hidden, int folder) {
     char path[PATH_MAX];

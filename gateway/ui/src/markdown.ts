@@ -52,6 +52,11 @@ function asPunctuation(text: string): string {
   return text.replace(BESIDE_RUN, (letter) => "、".repeat(letter.length));
 }
 
+/** The same for the character before a run: it only counts if punctuation follows the run. */
+function charBefore(before: string): string {
+  return LAST_UNSPACED.test(before) ? "、" : before;
+}
+
 const marked = new Marked({
   gfm: true,
   breaks: true,
@@ -59,13 +64,11 @@ const marked = new Marked({
     emStrong(source, masked, before = "") {
       // Underscores occur inside of names, so CommonMark's rule stays for them.
       if (!source.startsWith("*")) return Tokenizer.prototype.emStrong.call(this as Tokenizer, source, masked, before);
-      const left = LAST_UNSPACED.test(before) ? "、" : before;
-      return Tokenizer.prototype.emStrong.call(this as Tokenizer, source, asPunctuation(masked), left);
+      return Tokenizer.prototype.emStrong.call(this as Tokenizer, source, asPunctuation(masked), charBefore(before));
     },
     del(source, masked, before = "") {
       if (!source.startsWith("~")) return undefined;
-      const left = LAST_UNSPACED.test(before) ? "、" : before;
-      return Tokenizer.prototype.del.call(this as Tokenizer, source, asPunctuation(masked), left);
+      return Tokenizer.prototype.del.call(this as Tokenizer, source, asPunctuation(masked), charBefore(before));
     },
     url(source) {
       const whole = Tokenizer.prototype.url.call(this as Tokenizer, source);

@@ -57,7 +57,8 @@ fm_apple_tool_fn *fm_apple_trampoline(size_t index);
 /* Makes the inbox. Call it once, before any other call. False: the system refused. */
 FM_MUST_USE bool fm_apple_inbox_init(void);
 
-/* Makes the current call of fm_apple_inbox_wait return. If there is none, the next call returns at once. Any thread. */
+/* Makes the current call of fm_apple_inbox_wait return. Without a current call, the next call returns at once. Any
+ * thread. */
 void fm_apple_inbox_wake(void);
 
 /* Waits until a callback or fm_apple_inbox_wake has come since the last call, or fm_now_ms() is `until_ms`. */

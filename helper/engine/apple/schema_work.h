@@ -34,7 +34,7 @@ struct fm_apple_place {
     const char *name;
 };
 
-/* Returns the member of an object; NULL: there is none, or `schema` is no object. Borrowed. */
+/* Returns the member of an object; NULL: no such member, or `schema` is not an object. Borrowed. */
 struct json_object *fm_apple_member(struct json_object *schema, const char *name);
 
 /* Fails with FM_INVALID_REQUEST for the keyword at the place ("": for the whole place). Returns NULL, like a failed

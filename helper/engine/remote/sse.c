@@ -3,10 +3,9 @@
  * end.
  */
 #include "engine/remote/sse.h"
+#include "base/utf8.h"
 
 #include <string.h>
-
-static const char byte_order_mark[] = "\xef\xbb\xbf";
 
 void fm_sse_init(struct fm_sse *sse, fm_sse_take_fn *take, void *state) {
     *sse = (struct fm_sse){.take = take, .state = state};
@@ -69,9 +68,10 @@ static void take_field(struct fm_sse *sse, const char *line, size_t len) {
 }
 
 static void take_line(struct fm_sse *sse, const char *line, size_t len) {
-    if (!sse->begun && len >= 3 && memcmp(line, byte_order_mark, 3) == 0) {
-        line += 3;
-        len -= 3;
+    if (!sse->begun) {
+        size_t mark = fm_utf8_mark(line, len);
+        line += mark;
+        len -= mark;
     }
     sse->begun = true;
     if (len == 0) {

@@ -50,8 +50,6 @@ struct beside {
     int64_t last_id;
     int64_t probe;
     bool probe_out;
-    bool probe_written; /* its last byte has been written */
-    int64_t probe_sent_us;
     int64_t probe_next_us;
     struct samples probes;
     struct fm_buf text; /* LARGE bytes of prose */
@@ -159,7 +157,7 @@ static void take_pong(struct beside *beside, int64_t id) {
     }
     beside->probe_out = false;
     beside->probe_next_us = fm_now_us() + PAUSE_US;
-    samples_add(&beside->probes, fm_now_us() - beside->probe_sent_us);
+    samples_add(&beside->probes, fm_now_us() - beside->host.mark_us);
 }
 
 static void take(void *context, const char *body, size_t len) {
@@ -198,17 +196,12 @@ static void turn(struct beside *beside, bool more) {
     }
     if (!beside->probe_out && now >= beside->probe_next_us) {
         beside->probe_out = true;
-        beside->probe_sent_us = fm_now_us();
         host_call(&beside->host, ++beside->probe, "health.ping");
-        beside->probe_written = false;
+        host_mark(&beside->host); /* it may have to wait for our own large messages */
     } else if (!beside->probe_out && beside->probe_next_us < wake) {
         wake = beside->probe_next_us;
     }
     host_turn(&beside->host, wake - now);
-    if (!beside->probe_written && !host_sending(&beside->host)) { /* it had waited for our own large message */
-        beside->probe_written = true;
-        beside->probe_sent_us = fm_now_us();
-    }
 }
 
 static bool is_busy(const struct beside *beside) {

@@ -111,14 +111,23 @@ void host_send_raw(struct host *host, const char *bytes, size_t len) {
     }
 }
 
+void host_mark(struct host *host) {
+    host->mark = host->out.len;
+}
+
 bool host_sending(const struct host *host) {
     return host->out.len > host->out_sent && host->to >= 0 && !host->ended;
 }
 
 static void write_some(struct host *host) {
+    int64_t begun_us = fm_now_us();
     ssize_t sent = write(host->to, host->out.data + host->out_sent, host->out.len - host->out_sent);
     if (sent > 0) {
         host->out_sent += (size_t)sent;
+        if (host->mark && host->out_sent >= host->mark) {
+            host->mark_us = begun_us;
+            host->mark = 0;
+        }
         if (host->out_sent == host->out.len) {
             fm_buf_reset(&host->out);
             host->out_sent = 0;

@@ -23,6 +23,8 @@ struct host {
     struct fm_buf message; /* the message that is being written */
     struct fm_buf out;     /* frames; the first `out_sent` bytes have gone */
     size_t out_sent;
+    size_t mark;           /* set by host_mark, as a place in `out`; 0: none, or it has been reached */
+    int64_t mark_us;       /* when the write began that reached it */
     int64_t may_read;      /* in bytes; below 0: no limit */
     bool ended;            /* its output ended */
     const char *fault;     /* what is wrong if its output is not frames; else NULL */
@@ -53,6 +55,9 @@ void host_call(struct host *host, int64_t id, const char *method);
 
 /* Queues bytes unchanged. */
 void host_send_raw(struct host *host, const char *bytes, size_t len);
+
+/* Notes in `mark_us` when what has been queued until now is written. */
+void host_mark(struct host *host);
 
 /* Moves bytes both ways. Waits up to `wait_us` until some bytes can move. */
 void host_turn(struct host *host, int64_t wait_us);

@@ -1,4 +1,5 @@
 /* The body of chat.completions.create: PROTOCOL.md, "chat.completions.create". */
+#include "surface/file.h"
 #include "surface/image.h"
 #include "surface/request.h"
 #include "surface/tools.h"
@@ -34,9 +35,19 @@ static const struct fm_rule image_rules[] = {
     {0},
 };
 
+static const struct fm_rule file_rules[] = {
+    {.name = "type", .check = fm_check_string},
+    {.name = "file", .check = fm_check_object, .members = fm_file_rules, .required = true},
+    {0},
+};
+
 static const struct fm_part_kind parts[] = {
-    {"text", "text", NULL},      {"refusal", "refusal", NULL}, {"image_url", "image_url", image_rules},
-    {"input_audio", NULL, NULL}, {"file", NULL, NULL},         {0},
+    {.type = "text", .member = "text"},
+    {.type = "refusal", .member = "refusal"},
+    {.type = "image_url", .member = "image_url", .image = image_rules},
+    {.type = "file", .member = "file", .file = file_rules},
+    {.type = "input_audio"},
+    {0},
 };
 
 static const struct fm_rule called_rules[] = {
@@ -79,7 +90,7 @@ static const struct fm_dialect dialect = {
     .roles = roles,
     .roles_note = "Supported values are: 'system', 'developer', 'user', 'assistant', 'tool'.",
     .parts = parts,
-    .parts_note = "Supported values are: 'text', 'refusal', 'image_url'.",
+    .parts_note = "Supported values are: 'text', 'refusal', 'image_url', 'file'.",
     .message_rules = message_rules,
     .part_rules = part_rules,
     .stand_in = "refusal",

@@ -318,6 +318,12 @@ enum fm_code fm_check_unsupported(const struct fm_rule *rule, struct json_object
     return only(false, rule, at, error);
 }
 
+enum fm_code fm_check_only_false(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                                 struct fm_error *error) {
+    bool harmless = json_object_is_type(value, json_type_boolean) && !json_object_get_boolean(value);
+    return only(harmless, rule, at, error);
+}
+
 enum fm_code fm_check_only_number(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                                   struct fm_error *error) {
     bool harmless = is_number(value) && json_object_get_double(value) == (double)rule->min;

@@ -1,5 +1,6 @@
 /* Items of the Responses API: how each item is checked, becomes a message for the engine, and is kept in the store. */
 #include "surface/items.h"
+#include "surface/file.h"
 #include "surface/format.h"
 #include "surface/ids.h"
 #include "surface/image.h"
@@ -27,11 +28,24 @@ static const struct fm_rule image_rules[] = {
     {0},
 };
 
+static const struct fm_rule file_rules[] = {
+    {.name = "type", .check = fm_check_string},
+    {.name = "detail", .check = fm_check_enum, .words = fm_file_details},
+    {.name = "file_url",
+     .check = fm_check_unsupported,
+     .note = "fm-proxy fetches nothing: send the file in 'file_data'."},
+    {.members = fm_file_rules},
+};
+
 static const struct fm_part_kind parts[] = {
-    {"input_text", "text", NULL},        {"output_text", "text", NULL},
-    {"refusal", "refusal", NULL},        {"input_image", "image_url", image_rules},
-    {"input_file", NULL, NULL},          {"input_audio", NULL, NULL},
-    {"computer_screenshot", NULL, NULL}, {0},
+    {.type = "input_text", .member = "text"},
+    {.type = "output_text", .member = "text"},
+    {.type = "refusal", .member = "refusal"},
+    {.type = "input_image", .member = "image_url", .image = image_rules},
+    {.type = "input_file", .member = "file_data", .file = file_rules},
+    {.type = "input_audio"},
+    {.type = "computer_screenshot"},
+    {0},
 };
 
 /*
@@ -62,19 +76,23 @@ static const struct fm_dialect dialect = {
     .roles = roles,
     .roles_note = "Supported values are: 'user', 'assistant', 'system', 'developer'.",
     .parts = parts,
-    .parts_note = "Supported values are: 'input_text', 'output_text', 'refusal', 'input_image'.",
+    .parts_note = "Supported values are: 'input_text', 'output_text', 'refusal', 'input_image', 'input_file'.",
     .message_rules = message_rules,
     .part_rules = part_rules,
 };
 
-/* A tool's output may also be a list of text parts. */
+/* A tool's output may also be a list of parts. */
 static const struct fm_part_kind output_parts[] = {
-    {"input_text", "text", NULL}, {"output_text", "text", NULL}, /* from a tool that is itself a model */
-    {"input_image", NULL, NULL},  {"input_file", NULL, NULL},    {0}};
+    {.type = "input_text", .member = "text"},
+    {.type = "output_text", .member = "text"}, /* from a tool that is itself a model */
+    {.type = "input_image"},
+    {.type = "input_file", .member = "file_data", .file = file_rules},
+    {0},
+};
 
 static const struct fm_dialect output_dialect = {
     .parts = output_parts,
-    .parts_note = "Supported values are: 'input_text', 'output_text'.",
+    .parts_note = "Supported values are: 'input_text', 'output_text', 'input_file'.",
     .part_rules = part_rules,
 };
 
@@ -139,8 +157,10 @@ static const struct fm_rule compaction_rules[] = {
     {0},
 };
 
-static const struct fm_part_kind summary_parts[] = {{"summary_text", "text", NULL}, {0}};
-static const struct fm_part_kind thought_parts[] = {{"reasoning_text", "text", NULL}, {"text", "text", NULL}, {0}};
+static const struct fm_part_kind summary_parts[] = {{.type = "summary_text", .member = "text"}, {0}};
+static const struct fm_part_kind thought_parts[] = {{.type = "reasoning_text", .member = "text"},
+                                                    {.type = "text", .member = "text"},
+                                                    {0}};
 
 static const struct fm_dialect summary_dialect = {
     .parts = summary_parts,

@@ -1,5 +1,6 @@
 /* Messages and their content, for both APIs: checks them, and writes them in the form of ENGINE.md. */
 #include "surface/messages.h"
+#include "surface/file.h"
 #include "surface/image.h"
 
 #include <json-c/json.h>
@@ -23,16 +24,20 @@ static const struct fm_part_kind *find_part(const struct fm_dialect *dialect, st
     return NULL;
 }
 
-/* Returns the URL of an image; in chat it is inside an object. */
-static struct json_object *image_url(const struct fm_part_kind *kind, struct json_object *part) {
-    struct json_object *url = json_object_object_get(part, kind->member);
-    return json_object_is_type(url, json_type_object) ? json_object_object_get(url, "url") : url;
+/* Returns the object that has the members of an image or a file. In chat it is inside of the part. */
+static struct json_object *members_of(const struct fm_part_kind *kind, struct json_object *part) {
+    struct json_object *inner = json_object_object_get(part, kind->member);
+    return json_object_is_type(inner, json_type_object) ? inner : part;
 }
 
-/* Returns the member `detail` beside the URL, which says how closely to look at the image; NULL: not given. */
+static struct json_object *image_url(const struct fm_part_kind *kind, struct json_object *part) {
+    struct json_object *members = members_of(kind, part);
+    return json_object_object_get(members, members == part ? kind->member : "url");
+}
+
+/* Returns the member `detail`, which says how closely to look at the image; NULL: not given. */
 static struct json_object *image_detail(const struct fm_part_kind *kind, struct json_object *part) {
-    struct json_object *url = json_object_object_get(part, kind->member);
-    return json_object_object_get(json_object_is_type(url, json_type_object) ? url : part, "detail");
+    return json_object_object_get(members_of(kind, part), "detail");
 }
 
 /* The first image from the part `index` on; the number of parts when there is none. */
@@ -77,10 +82,11 @@ static enum fm_code check_part(const struct fm_dialect *dialect, struct json_obj
         return fm_reject_value(&type_at, dialect->parts_note, error);
     }
     if (!kind->member) {
-        return fm_reject_unsupported(&type_at, "fm-proxy takes text, and images in messages of the user.", error);
+        return fm_reject_unsupported(&type_at,
+                                     "fm-proxy takes text, files of text, and images in messages of the user.", error);
     }
-    if (kind->image) {
-        return fm_check_members(kind->image, part, at, error);
+    if (kind->image || kind->file) {
+        return fm_check_members(kind->image ? kind->image : kind->file, part, at, error);
     }
     code = fm_check_members(dialect->part_rules, part, at, error);
     if (code != FM_OK) {
@@ -173,12 +179,24 @@ void fm_turn_write(const char *role, const char *text, size_t len, struct fm_jso
     fm_json_object_end(w);
 }
 
-static void append_text(struct fm_buf *buf, struct json_object *text) {
+/* Appends the text of a part that is no image. */
+static void append_part(const struct fm_part_kind *kind, struct json_object *part, struct fm_buf *buf) {
+    if (kind->file) {
+        fm_file_append(members_of(kind, part), buf);
+        return;
+    }
+    struct json_object *text = json_object_object_get(part, kind->member);
     fm_buf_append(buf, json_object_get_string(text), (size_t)json_object_get_string_len(text));
 }
 
+static void write_text(const struct fm_buf *text, struct fm_json_writer *w) {
+    fm_json_string(w, text->data ? text->data : "", text->len);
+    w->buf->failed |= text->failed;
+}
+
 /* Writes parts in the form of ENGINE.md: texts and images. */
-static void write_parts(const struct fm_dialect *dialect, struct json_object *content, struct fm_json_writer *w) {
+static void write_parts(const struct fm_dialect *dialect, struct json_object *content, struct fm_buf *scratch,
+                        struct fm_json_writer *w) {
     fm_json_array_begin(w);
     size_t count = json_object_array_length(content);
     for (size_t i = 0; i < count; i++) {
@@ -195,7 +213,10 @@ static void write_parts(const struct fm_dialect *dialect, struct json_object *co
                 fm_json_key_value(w, "detail", image_detail(kind, part));
             }
         } else {
-            fm_json_key_value(w, "text", json_object_object_get(part, kind->member));
+            fm_buf_reset(scratch);
+            append_part(kind, part, scratch);
+            fm_json_key(w, "text");
+            write_text(scratch, w);
         }
         fm_json_object_end(w);
     }
@@ -209,7 +230,7 @@ void fm_content_write(const struct fm_dialect *dialect, struct json_object *cont
         return;
     }
     if (fm_content_has_images(dialect, content)) {
-        write_parts(dialect, content, w);
+        write_parts(dialect, content, scratch, w);
         return;
     }
     fm_buf_reset(scratch);
@@ -217,10 +238,9 @@ void fm_content_write(const struct fm_dialect *dialect, struct json_object *cont
     for (size_t i = 0; i < count; i++) {
         struct json_object *part = json_object_array_get_idx(content, i);
         const struct fm_part_kind *kind = find_part(dialect, json_object_object_get(part, "type"));
-        append_text(scratch, json_object_object_get(part, kind->member));
+        append_part(kind, part, scratch);
     }
-    fm_json_string(w, scratch->data ? scratch->data : "", scratch->len);
-    w->buf->failed |= scratch->failed;
+    write_text(scratch, w);
 }
 
 void fm_message_write(const struct fm_dialect *dialect, struct json_object *message, struct fm_buf *scratch,

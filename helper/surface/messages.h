@@ -16,8 +16,9 @@ struct fm_role {
 
 struct fm_part_kind {
     const char *type;            /* NULL ends the table */
-    const char *member;          /* the member with the part's text or image; NULL: known, but not supported */
-    const struct fm_rule *image; /* the rows of an image part; NULL: the part is a text, which has the dialect's rows */
+    const char *member;          /* the member with the text, image or file; NULL: known, but not supported */
+    const struct fm_rule *image; /* the rows of an image part; NULL: the part is no image */
+    const struct fm_rule *file;  /* the rows of a file part; NULL here and above: a text, with the dialect's rows */
 };
 
 struct fm_dialect {

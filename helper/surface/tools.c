@@ -99,8 +99,20 @@ static const struct fm_rule name_rules[] = {{.name = "name", .check = fm_check_n
 
 /* Responses: the members are beside the type. */
 
+static const char *const callers[] = {"direct", NULL};
+
 static const struct fm_rule flat_function_rules[] = {
     {.name = "type", .check = fm_check_any},
+    {.name = "async",
+     .check = fm_check_only_false,
+     .note = "fm-proxy waits for the output of each call: leave it out."},
+    {.name = "defer_loading",
+     .check = fm_check_only_false,
+     .note = "fm-proxy has no search for tools: the model sees all of 'tools'. Leave it out."},
+    {.name = "allowed_callers",
+     .check = fm_check_only_list,
+     .words = callers,
+     .note = "Only the model calls fm-proxy's tools: use ['direct'], or leave it out."},
     {.members = function_rules},
 };
 

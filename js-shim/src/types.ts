@@ -138,7 +138,8 @@ export type InputItem =
 /** A part of a model's input. */
 export type InputPart =
   | { type: "input_text"; text: string }
-  | { type: "input_image"; image_url: string; detail: "low" | "high" | "auto" };
+  | { type: "input_image"; image_url: string; detail: "low" | "high" | "auto" }
+  | { type: "input_file"; file_data: string; filename?: string; detail?: "low" | "high" | "auto" };
 
 /** One page of a stored response's input. */
 export interface InputItemList {

@@ -309,7 +309,7 @@ class BadInput(HelperTest):
          "invalid_value"),
         ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png;base64,AAAA"}]}]},
          "input[0].content[0].type", "unsupported_parameter"),
-        ({"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]}, "input[0].content[0].type", None),
+        ({"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]}, "input[0].content[0].file_id", None),
     ]
 
     def test_each_names_the_field(self):

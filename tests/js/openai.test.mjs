@@ -353,7 +353,7 @@ async function others(t, OpenAI, openai, client) {
     const part = (content) => ({ input: [{ role: "user", content: [content] }] });
     for (const [body, param] of [
       [part({ type: "input_image", image_url: "data:image/png;base64,AA==" }), "input[0].content[0].type"],
-      [part({ type: "input_file", file_id: "file_1" }), "input[0].content[0].type"],
+      [part({ type: "input_file", file_id: "file_1" }), "input[0].content[0].file_id"],
       [{ input: "x", tools: [{ type: "web_search" }] }, "tools[0].type"],
       [{ input: "x", prompt: { id: "pmpt_1" } }, "prompt"],
       [{ input: "x", conversation: "conv_1" }, "conversation"],

@@ -142,7 +142,7 @@ static const struct row responses_rows[] = {
     {"{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"a\"},"
      "{\"type\":\"input_image\",\"image_url\":\"x\"}]}]}",
      "invalid_value", "input[0].content[1].image_url"},
-    {"{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_file\"}]}]}", "unsupported_parameter",
+    {"{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_audio\"}]}]}", "unsupported_parameter",
      "input[0].content[0].type"},
     {"{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"}]}]}", "invalid_value",
      "input[0].content[0].type"},

@@ -51,7 +51,15 @@ static const struct row shared_rows[] = {
     {NULL, NULL, NULL},
 };
 
+#define WITH(member) "\"tools\":[{\"type\":\"function\",\"name\":\"f\"," member "}]"
+
 static const struct row responses_rows[] = {
+    {WITH("\"async\":false,\"defer_loading\":false,\"allowed_callers\":[\"direct\"]"), NULL, NULL},
+    {WITH("\"async\":null,\"defer_loading\":null,\"allowed_callers\":null"), NULL, NULL},
+    {WITH("\"async\":true"), "unsupported_parameter", "tools[0].async"},
+    {WITH("\"async\":0"), "unsupported_parameter", "tools[0].async"},
+    {WITH("\"defer_loading\":true"), "unsupported_parameter", "tools[0].defer_loading"},
+    {WITH("\"allowed_callers\":[\"programmatic\"]"), "unsupported_parameter", "tools[0].allowed_callers"},
     {"\"tools\":[{\"type\":\"function\"}]", "missing_required_parameter", "tools[0].name"},
     {"\"tools\":[" F ",{\"type\":\"function\",\"name\":\"\"}]", "invalid_value", "tools[1].name"},
     {"\"tools\":[{\"type\":\"function\",\"name\":\"a b\"}]", "invalid_value", "tools[0].name"},

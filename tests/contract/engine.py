@@ -141,6 +141,13 @@ class Engine:
     def notify(self, method, params=None):
         self.send_raw(notification(method, params))
 
+    def receive_soon(self, timeout):
+        """The next message; None if there is none within `timeout` seconds, or at the end of the engine's output."""
+        try:
+            return self.messages.get(timeout=timeout)
+        except queue.Empty:
+            return None
+
     def receive(self, timeout=WAIT):
         """The next message; None at the end of the engine's output."""
         try:

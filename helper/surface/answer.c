@@ -8,6 +8,7 @@
 #include "protocol/frame.h"
 #include "surface/ignored.h"
 #include "surface/timings.h"
+#include "surface/request.h"
 #include "surface/usage.h"
 
 #include <stddef.h>
@@ -113,10 +114,11 @@ void fm_answer_call_unknown(struct fm_answer *answer, const char *name) {
 void fm_answer_open(struct fm_answer *answer, int64_t input_tokens) {
     answer->usage.input = input_tokens;
     answer->opened = true;
-    const struct fm_buf *start = &answer->request.output_start;
-    if (start->len > 0) { /* not earlier, because it would count as backlog that nobody can send */
+    size_t len = 0;
+    const char *prompt = answer->request.echo_prompt ? fm_request_prompt(&answer->request, answer->choice, &len) : NULL;
+    if (len > 0) { /* not earlier, because it would count as backlog that nobody can send */
         (void)fm_answer_add_part(answer, FM_PART_TEXT); /* there is always room for the first part */
-        bool kept = fm_answer_append_raw(answer, start->data, start->len);
+        bool kept = fm_answer_append_raw(answer, prompt, len);
         (void)kept; /* if memory runs out, all later steps fail too */
     }
 }
@@ -374,7 +376,8 @@ enum fm_code fm_answer_next(struct fm_answer *answer, enum fm_finish finish, str
     fm_buf_init(&answer->output, FM_OUTPUT_MAX); /* output_json goes on: all choices share the room of one object */
     fm_buf_init(&answer->pieces, PIECES_MAX);
     fm_logprobs_next(answer);
-    answer->usage = (struct fm_usage){.input = answer->usage.input};
+    bool same = !fm_request_begins_prompt(&answer->request, answer->choice); /* of another prompt nothing is read yet */
+    answer->usage = (struct fm_usage){.input = same ? answer->usage.input : 0};
     answer->timings = (struct fm_timings){0};
     answer->finished = false;
     answer->completed_at = 0;
@@ -383,6 +386,15 @@ enum fm_code fm_answer_next(struct fm_answer *answer, enum fm_finish finish, str
 
 int64_t fm_answer_seed(const struct fm_answer *answer) {
     return (int64_t)((uint64_t)answer->request.seed + answer->choice);
+}
+
+void fm_answer_write_prompt(const struct fm_answer *answer, struct fm_json_writer *w) {
+    if (answer->request.prompt_ends.len > 0) {
+        size_t len;
+        const char *prompt = fm_request_prompt(&answer->request, answer->choice, &len);
+        fm_json_key(w, "prompt");
+        fm_json_string(w, prompt, len);
+    }
 }
 
 void fm_answer_write_choice(const struct fm_answer *answer, struct fm_json_writer *w) {

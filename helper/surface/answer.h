@@ -94,11 +94,10 @@ const char *fm_chat_finish_reason(const struct fm_answer *answer);
 int fm_chat_next(const struct fm_answer *answer, const struct fm_cursor *cursor);
 
 /*
- * Each writes an array of log probabilities: for the tokens in the piece that was written last; for all tokens; for
- * those of the part `index`. The array is empty if the request asks for none.
+ * Each writes an array of log probabilities: for the tokens in the piece that was written last (`cursor` NULL: for all
+ * tokens); for those of the part `index`. The array is empty if the request asks for none.
  */
-void fm_event_write_logprobs(const struct fm_answer *answer, const struct fm_cursor *cursor, struct fm_json_writer *w);
-void fm_answer_write_logprobs(const struct fm_answer *answer, struct fm_json_writer *w);
+void fm_answer_write_logprobs(const struct fm_answer *answer, const struct fm_cursor *cursor, struct fm_json_writer *w);
 void fm_part_write_logprobs(const struct fm_answer *answer, size_t index, struct fm_json_writer *w);
 
 #define FM_LOGPROBS_MAX (4u << 20) /* most bytes of entries as JSON */

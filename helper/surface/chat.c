@@ -96,11 +96,7 @@ static void write_logprobs(const struct fm_answer *answer, const struct fm_curso
     }
     fm_json_object_begin(w);
     fm_json_key(w, "content");
-    if (cursor) {
-        fm_event_write_logprobs(answer, cursor, w);
-    } else {
-        fm_answer_write_logprobs(answer, w);
-    }
+    fm_answer_write_logprobs(answer, cursor, w);
     fm_json_key_null(w, "refusal");
     fm_json_object_end(w);
 }

@@ -220,8 +220,8 @@ static int64_t token_of(const char *key) {
     return token <= INT32_MAX ? token : -1;
 }
 
-static enum fm_code check_logit_bias(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
-                                     struct fm_error *error) {
+enum fm_code fm_check_logit_bias(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                                 struct fm_error *error) {
     static const struct fm_rule bias_rule = {.min = -100, .max = 100};
     (void)rule;
     if (!json_object_is_type(value, json_type_object)) {
@@ -243,7 +243,7 @@ static enum fm_code check_logit_bias(const struct fm_rule *rule, struct json_obj
     return FM_OK;
 }
 
-static void write_logit_bias(struct json_object *body, struct fm_json_writer *w) {
+void fm_request_write_logit_bias(struct json_object *body, struct fm_json_writer *w) {
     struct json_object *biases = json_object_object_get(body, "logit_bias");
     if (!biases || json_object_object_length(biases) == 0) {
         return;
@@ -279,7 +279,7 @@ const struct fm_rule fm_chat_rules[] = {
     {.name = "n", .check = fm_check_int, .min = 1, .max = CHOICES_MAX},
     {.name = "response_format", .check = fm_check_variant, .words = fm_format_types, .members = fm_chat_formats},
     {.name = "logprobs", .check = fm_check_bool},
-    {.name = "logit_bias", .check = check_logit_bias},
+    {.name = "logit_bias", .check = fm_check_logit_bias},
     {.name = "modalities",
      .check = fm_check_only_list,
      .words = modalities,
@@ -339,9 +339,9 @@ enum fm_code fm_chat_read(struct json_object *body, const struct fm_ignored *ign
     fm_request_write_sampling(body, max_tokens, &job);
     fm_request_note_extras(request, body);
     fm_request_note_passed(request, body, json_object_object_get(body, "verbosity"), NULL);
-    write_logit_bias(body, &job);
+    fm_request_write_logit_bias(body, &job);
     bool logprobs = json_object_get_boolean(json_object_object_get(body, "logprobs"));
-    fm_request_write_logprobs(request, body, logprobs, &job);
+    fm_request_write_logprobs(request, logprobs, json_object_object_get(body, "top_logprobs"), &job);
     fm_request_write_effort(json_object_object_get(body, "reasoning_effort"), &job);
     fm_format_write_job(&format, &job);
     fm_tools_write_job(&tools, &job);

@@ -330,12 +330,6 @@ enum fm_code fm_check_only_number(const struct fm_rule *rule, struct json_object
     return only(harmless, rule, at, error);
 }
 
-enum fm_code fm_check_only_empty_object(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
-                                        struct fm_error *error) {
-    bool harmless = json_object_is_type(value, json_type_object) && json_object_object_length(value) == 0;
-    return only(harmless, rule, at, error);
-}
-
 enum fm_code fm_check_only_list(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                                 struct fm_error *error) {
     bool harmless = json_object_is_type(value, json_type_array);

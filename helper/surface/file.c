@@ -8,10 +8,10 @@
 #include <string.h>
 #include <strings.h>
 
-#define SCHEME         "data:"
-#define BASE64         ";base64"
-#define PDF            "%PDF-"
-#define NAME_CHARS_MAX 255 /* as in the file systems that people have */
+#define SCHEME        "data:"
+#define BASE64        ";base64"
+#define PDF           "%PDF-"
+#define FILE_NAME_MAX 255 /* characters, as in the file systems that people have */
 
 const char *const fm_file_details[] = {"auto", "low", "high", NULL};
 
@@ -81,7 +81,7 @@ static enum fm_code check_data(const struct fm_rule *rule, struct json_object *v
 
 const struct fm_rule fm_file_rules[] = {
     {.name = "file_data", .check = check_data, .required = true},
-    {.name = "filename", .check = fm_check_text, .max = NAME_CHARS_MAX},
+    {.name = "filename", .check = fm_check_text, .max = FILE_NAME_MAX},
     {.name = "file_id",
      .check = fm_check_unsupported,
      .note = "fm-proxy keeps no files: send the file in 'file_data'."},

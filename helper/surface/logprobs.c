@@ -170,12 +170,13 @@ void fm_logprobs_take(const struct fm_answer *answer, struct fm_cursor *cursor, 
     }
 }
 
-void fm_event_write_logprobs(const struct fm_answer *answer, const struct fm_cursor *cursor, struct fm_json_writer *w) {
-    write_entries(answer, entries_end(answer, cursor->piece_marks), entries_end(answer, cursor->sent_marks), w);
-}
-
-void fm_answer_write_logprobs(const struct fm_answer *answer, struct fm_json_writer *w) {
-    write_entries(answer, 0, entries_end(answer, mark_count(answer)), w);
+void fm_answer_write_logprobs(const struct fm_answer *answer, const struct fm_cursor *cursor,
+                              struct fm_json_writer *w) {
+    if (cursor) {
+        write_entries(answer, entries_end(answer, cursor->piece_marks), entries_end(answer, cursor->sent_marks), w);
+    } else {
+        write_entries(answer, 0, entries_end(answer, mark_count(answer)), w);
+    }
 }
 
 /* Returns how many marks there are up to `text`. */

@@ -171,7 +171,8 @@ void fm_request_begin(struct fm_request *request, struct json_object *body, cons
     fm_buf_init(&request->conversation.first, JOB_MAX);
     fm_buf_init(&request->conversation.last, JOB_MAX);
     fm_buf_init(&request->conversation.input, JOB_MAX);
-    fm_buf_init(&request->output_start, FM_OUTPUT_MAX);
+    fm_buf_init(&request->prompts, JOB_MAX);
+    fm_buf_init(&request->prompt_ends, JOB_MAX);
     fm_buf_init(&request->ignored, FM_IGNORED_BYTES);
     fm_buf_append(&request->ignored, ignored->paths, ignored->len);
     fm_buf_init(&request->extras, JOB_MAX);
@@ -203,11 +204,11 @@ void fm_request_write_sampling(struct json_object *body, struct json_object *max
     }
 }
 
-void fm_request_write_logprobs(struct fm_request *request, struct json_object *body, bool asked,
+void fm_request_write_logprobs(struct fm_request *request, bool asked, struct json_object *top,
                                struct fm_json_writer *w) {
     request->logprobs = asked;
     if (asked) {
-        fm_json_key_int(w, "logprobs", json_object_get_int64(json_object_object_get(body, "top_logprobs")));
+        fm_json_key_int(w, "logprobs", json_object_get_int64(top));
     }
 }
 
@@ -226,7 +227,8 @@ enum fm_code fm_request_end(struct fm_request *request, struct fm_error *error) 
                                    &request->tool_names,
                                    &request->conversation.first,
                                    &request->conversation.input,
-                                   &request->output_start,
+                                   &request->prompts,
+                                   &request->prompt_ends,
                                    &request->conversation.last,
                                    &request->image_params,
                                    &request->ignored,
@@ -255,6 +257,13 @@ enum fm_code fm_request_resolve(struct fm_request *request, const struct fm_buf 
     return request->job_members.failed ? fm_fail_no_memory(error) : FM_OK;
 }
 
+void fm_request_sent(struct fm_request *request) {
+    fm_buf_free(&request->job_members);
+    if (!request->echo_prompt) { /* otherwise the answer needs it */
+        fm_buf_free(&request->prompts);
+    }
+}
+
 void fm_request_free(struct fm_request *request) {
     free(request->model);
     request->model = NULL;
@@ -263,7 +272,8 @@ void fm_request_free(struct fm_request *request) {
     fm_buf_free(&request->tool_names);
     fm_buf_free(&request->image_params);
     fm_conversation_free(&request->conversation);
-    fm_buf_free(&request->output_start);
+    fm_buf_free(&request->prompts);
+    fm_buf_free(&request->prompt_ends);
     fm_buf_free(&request->ignored);
     fm_buf_free(&request->extras);
 }

@@ -59,12 +59,25 @@ void fm_request_note_extras(struct fm_request *request, struct json_object *body
 void fm_request_note_passed(struct fm_request *request, struct json_object *body, struct json_object *verbosity,
                             struct json_object *summary);
 
+/* completions_request.c: the prompt of a choice, `*len` bytes. Only for a request with prompts. */
+const char *fm_request_prompt(const struct fm_request *request, size_t choice, size_t *len);
+
+/* Whether a choice is the first one of its prompt. In APIs without prompts, all choices have one prompt. */
+bool fm_request_begins_prompt(const struct fm_request *request, size_t choice);
+
 /* Writes the job's sampling members, which all APIs name alike. `max_tokens`: the API's own value, or NULL. */
 void fm_request_write_sampling(struct json_object *body, struct json_object *max_tokens, struct fm_json_writer *w);
 
-/* Sets `request->logprobs` to `asked`; if true, writes the job member that asks for log probabilities. */
-void fm_request_write_logprobs(struct fm_request *request, struct json_object *body, bool asked,
+/*
+ * Sets `request->logprobs` to `asked`; if true, writes the job member that asks for log probabilities, with those of
+ * `top` alternatives (a checked integer, or NULL: 0).
+ */
+void fm_request_write_logprobs(struct fm_request *request, bool asked, struct json_object *top,
                                struct fm_json_writer *w);
+
+/* chat_request.c: the checker of `logit_bias`, and its job member. */
+fm_check_fn fm_check_logit_bias;
+void fm_request_write_logit_bias(struct json_object *body, struct fm_json_writer *w);
 
 /* Writes the job's member `reasoning`, unless `effort` (a checked word) is NULL. */
 void fm_request_write_effort(struct json_object *effort, struct fm_json_writer *w);

@@ -383,7 +383,7 @@ static void write_delta(struct fm_answer *answer, struct fm_cursor *cursor, cons
     fm_event_write_piece(answer, cursor, w);
     if (fm_event_open_part(answer, cursor)->kind == FM_PART_TEXT) {
         fm_json_key(w, "logprobs");
-        fm_event_write_logprobs(answer, cursor, w);
+        fm_answer_write_logprobs(answer, cursor, w);
     }
     fm_json_object_end(w);
 }

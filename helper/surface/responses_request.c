@@ -321,7 +321,8 @@ enum fm_code fm_responses_read(struct json_object *body, enum fm_purpose purpose
     if (fm_string_is(json_object_object_get(body, "truncation"), "auto")) {
         fm_json_key_str(&job, "truncation", "auto");
     }
-    fm_request_write_logprobs(request, body, includes(body, INCLUDE_LOGPROBS), &job);
+    struct json_object *top = json_object_object_get(body, "top_logprobs");
+    fm_request_write_logprobs(request, includes(body, INCLUDE_LOGPROBS), top, &job);
     fm_request_write_effort(json_object_object_get(json_object_object_get(body, "reasoning"), "effort"), &job);
     fm_format_write_job(&format, &job);
     fm_tools_write_job(&tools, &job);

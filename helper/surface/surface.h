@@ -105,7 +105,7 @@ struct fm_request {
     struct fm_buf tool_names;                  /* names of the tools that the answer may call; each ends with a NUL */
     bool one_call;                             /* the answer may make one call at most */
     bool nested_tools;                         /* chat: the members of a tool lie in its member `function` */
-    int64_t choices; /* chat: how many answers, one after the other; compaction: tries; 0 means 1 */
+    int64_t choices; /* how many answers, one after the other; for a compaction: tries; 0 means 1 */
     bool has_seed;
     int64_t seed;                        /* the first choice's; each later one adds 1. Not in job_members */
     size_t input_count;                  /* embeddings: how many texts; 0: not an embeddings request */
@@ -120,7 +120,9 @@ struct fm_request {
     /* The members of `job.start`'s params (protocol/ENGINE.md) except `job`, as JSON text without braces. */
     struct fm_buf job_members;
     struct fm_buf echo;         /* members of the body that the answer's object repeats: JSON without braces */
-    struct fm_buf output_start; /* text that the answer begins with: completions' echo */
+    struct fm_buf prompts;      /* completions: the texts of all prompts, which have equally many choices each */
+    struct fm_buf prompt_ends;  /* where each ends in `prompts`, as size_t */
+    bool echo_prompt;           /* completions: the text of a choice begins with its prompt */
     struct fm_buf ignored;      /* paths of unknown members, and of members without effect: ignored.h */
     struct fm_buf extras;       /* for fm_request_write_extras, until the job is sent */
 };
@@ -318,8 +320,8 @@ void fm_answer_drop(struct fm_answer *answer, int64_t messages);
 void fm_answer_call_unknown(struct fm_answer *answer, const char *name);
 
 /*
- * Call it when the engine has accepted the prompt, which has `input_tokens` tokens (FM_UNKNOWN_COUNT: the engine does
- * not know). Call it once, unless the answer is made anew.
+ * Call it when the engine has accepted the prompt of the choice under way, which has `input_tokens` tokens
+ * (FM_UNKNOWN_COUNT: the engine does not know). Call it once for each choice, unless the choice is made anew.
  */
 void fm_answer_open(struct fm_answer *answer, int64_t input_tokens);
 
@@ -433,7 +435,10 @@ FM_MUST_USE bool fm_answer_has_event(struct fm_answer *answer, struct fm_cursor 
 /* The seed for the choice under way; valid if request.has_seed. */
 int64_t fm_answer_seed(const struct fm_answer *answer);
 
-/* Writes the members of `job.start` that differ between choices. */
+/* Writes the prompt of the choice under way as a member of `job.start`; nothing if the API has no prompts. */
+void fm_answer_write_prompt(const struct fm_answer *answer, struct fm_json_writer *w);
+
+/* Writes the other members of `job.start` that differ between choices. */
 void fm_answer_write_choice(const struct fm_answer *answer, struct fm_json_writer *w);
 
 /* Writes the event that fm_answer_has_event announced, one JSON value, and counts it as sent. */
@@ -487,6 +492,9 @@ void fm_request_write_extras(struct fm_request *request, unsigned has, struct fm
  * of the user. Call it before the job's members are freed. Pure.
  */
 bool fm_request_session(const struct fm_request *request, char session[FM_SESSION_SIZE]);
+
+/* Frees what a job needed that is not sent again, since a prompt can be megabytes. */
+void fm_request_sent(struct fm_request *request);
 
 /* Frees a request that fm_answer_init did not take over. Calling it twice is harmless. */
 void fm_request_free(struct fm_request *request);

@@ -5,6 +5,7 @@
  */
 #include "surface/usage.h"
 #include "surface/answer.h"
+#include "surface/request.h"
 
 #include <json-c/json.h>
 #include <string.h>
@@ -19,11 +20,13 @@ static int64_t add_counts(int64_t one, int64_t other) {
 }
 
 struct fm_usage fm_answer_usage(const struct fm_answer *answer) {
-    struct fm_usage total = answer->usage;
-    for (size_t i = 0; i < answer->choice; i++) {
-        const struct fm_usage *usage = &answer->earlier[i]->usage;
-        total.input = i == 0 ? usage->input : total.input;
-        total.cached = i == 0 ? usage->cached : total.cached;
+    struct fm_usage total = {0};
+    for (size_t i = 0; i <= answer->choice; i++) {
+        const struct fm_usage *usage = i < answer->choice ? &answer->earlier[i]->usage : &answer->usage;
+        if (fm_request_begins_prompt(&answer->request, i)) { /* each prompt counts once */
+            total.input = add_counts(total.input, usage->input);
+            total.cached = add_counts(total.cached, usage->cached);
+        }
         total.output = add_counts(total.output, usage->output);
         total.reasoning = add_counts(total.reasoning, usage->reasoning);
     }

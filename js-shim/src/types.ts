@@ -167,11 +167,15 @@ export interface CompactedResponse extends Omit<WireCompaction, "usage"> {
 
 /** The body of `POST /completions`, and `fm` with fm-proxy's own parameters. */
 export interface CompletionCreateParams extends GenerationParams {
-  /** A text, or an array with one text. OpenAI's type has other forms too, which the helper refuses. */
+  /** A text, or an array of texts. OpenAI's type has other forms too, which the helper refuses. */
   prompt: string | readonly string[] | readonly number[] | readonly (readonly number[])[] | null;
   /** The text after the requested text. */
   suffix?: string | null;
   max_tokens?: number | null;
+  /** How many choices each prompt has. The choices of the first prompt come first. Default: 1. */
+  n?: number | null;
+  /** How many alternatives to report for each token, with their log probabilities. */
+  logprobs?: number | null;
   stream_options?: { include_usage?: boolean } | null;
 }
 

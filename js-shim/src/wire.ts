@@ -649,7 +649,7 @@ export interface WireCompletion {
   choices: {
     index: number;
     text: string;
-    logprobs: null;
+    logprobs: JsonObject | null;
     finish_reason: "stop" | "length" | "content_filter" | null;
   }[];
   usage: ChatUsage | null;
@@ -665,7 +665,7 @@ export interface CompletionChunk {
   choices: {
     index: number;
     text: string;
-    logprobs: null;
+    logprobs: JsonObject | null;
     finish_reason: "stop" | "length" | "content_filter" | null;
   }[];
   usage?: ChatUsage | null;

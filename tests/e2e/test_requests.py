@@ -492,9 +492,29 @@ class Completions(HelperTest):
         self.assertEqual(result["completion"]["choices"][0]["text"], "begun")
         self.assertIn("completion", helper.reply(cancel)["result"])
 
+    def test_several_prompts(self):
+        helper = self.helper()
+        body = {"prompt": ["one two", script({"sleep_ms": 1}, "a", " b"), ""], "n": 2, "max_tokens": 9}
+        texts = [(index, text) for index, text in enumerate(["one two", "one two", "a b", "a b", "", ""])]
+        whole = helper.call("completions.create", body)["completion"]
+        self.assertEqual([(choice["index"], choice["text"]) for choice in whole["choices"]], texts)
+        alone = [self.complete(helper, prompt)["completion"]["usage"] for prompt in body["prompt"]]
+        self.assertEqual(whole["usage"]["prompt_tokens"], sum(usage["prompt_tokens"] for usage in alone))
+        self.assertEqual(whole["usage"]["completion_tokens"], 2 * sum(usage["completion_tokens"] for usage in alone))
+        chunks, result = helper.collect(helper.start("completions.create", {**body, "stream": True}))
+        said = dict.fromkeys(range(6), "")
+        for chunk in chunks:
+            said[chunk["choices"][0]["index"]] += chunk["choices"][0]["text"]
+        self.assertEqual(list(said.items()), texts)
+        self.assertEqual(result["completion"]["choices"], whole["choices"])
+        # one that fails ends all of them
+        result = helper.call("completions.create", {"prompt": ["a", script("b", {"error": "it broke"}), "c"]})
+        self.assert_error(result, "INTERNAL")
+        self.assertEqual([choice["finish_reason"] for choice in result["completion"]["choices"]], ["stop", None])
+
     def test_errors(self):
         helper = self.helper()
-        self.assert_error(self.complete(helper, "x", n=2), "INVALID_REQUEST", "n", "unsupported_parameter")
+        self.assert_error(self.complete(helper, "x", best_of=2), "INVALID_REQUEST", "best_of", "unsupported_parameter")
         self.assert_error(self.complete(helper, [1, 2]), "INVALID_REQUEST", "prompt", "unsupported_value")
         self.assert_error(self.complete(helper, "word " * 5000, echo=True), "CONTEXT_OVERFLOW")
         grammar = {"grammar": {"syntax": "regex", "definition": "x"}}  # the fake engine does not support it

@@ -7,6 +7,7 @@
 #include "engine/kit/job_read.h"
 #include "protocol/json_tree.h"
 #include "surface/ignored.h"
+#include "surface/request.h"
 #include "surface/surface.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -351,12 +352,18 @@ static void expect_whole_job(struct fm_request *request) {
     for (unsigned has = 0; has < 2; has++) {
         struct fm_buf job;
         fm_buf_init(&job, TEXT_MAX);
-        fm_buf_append(&job, request->job_members.data, request->job_members.len);
         struct fm_json_writer w = fm_json_writer_on(&job);
-        w.comma = job.len > 0;
+        if (request->prompt_ends.len > 0) {
+            size_t len;
+            const char *prompt = fm_request_prompt(request, (size_t)request->choices - 1, &len);
+            fm_json_key(&w, "prompt");
+            fm_json_string(&w, prompt, len);
+        }
+        fm_json_raw(&w, request->job_members.data, request->job_members.len);
+        size_t before = job.len;
         fm_request_write_extras(request, has ? (1u << FM_EXTRA_COUNT) - 1 : 0, &w);
         expect_job(&job);
-        HOLDS(has || job.len == request->job_members.len);
+        HOLDS(has || job.len == before);
         fm_buf_free(&job);
     }
 }
@@ -392,9 +399,9 @@ static void expect_request(struct fm_request *request, const struct api *api, si
     HOLDS(is_limit(request->limits.no_progress_ms) && is_limit(request->limits.total_ms));
     HOLDS(api->has_usage || !request->include_usage);
     HOLDS(api->surface->event_method || !request->stream);
-    HOLDS(request->choices >= 0 && request->choices <= 128);
+    HOLDS(request->choices >= 0 && request->choices <= (request->prompt_ends.len > 0 ? 2048 : 128));
     HOLDS(!api->surface->check_cut || request->choices == 2); /* an answer that is cut is tried once more */
-    HOLDS(request->output_start.len <= body_len);
+    HOLDS(request->prompts.len <= body_len);
     HOLDS(request->input_count <= FM_INPUTS_MAX && request->dimensions >= 0 && request->dimensions <= INT32_MAX);
     HOLDS(!request->model || is_utf8(request->model, strlen(request->model)));
     /* request.c's maximum depends on this: a call as a separate message is longer, and so are tools in the echo */

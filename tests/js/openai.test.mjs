@@ -328,6 +328,36 @@ async function others(t, OpenAI, openai, client) {
     assert.equal(events.map((chunk) => chunk.choices[0]?.text ?? "").join(""), choices[0].text);
   });
 
+  await t.test("POST /completions: several prompts", { skip: await lackingPath(client, "completions") }, async () => {
+    const prompts = ["Once upon a time", "The sea"];
+    const one = (prompt) => ({ prompt, max_tokens: 6, temperature: 0, logprobs: 2 });
+    const single = [];
+    for (const prompt of prompts) single.push(await openai.completions.create(one(prompt)));
+    const { choices, usage } = await openai.completions.create({ ...one(prompts), n: 2, best_of: 2 });
+    assert.deepEqual(
+      choices.map(({ index, text }) => [index, text]),
+      [0, 0, 1, 1].map((prompt, index) => [index, single[prompt].choices[0].text]),
+    );
+    assert.equal(usage.prompt_tokens, single[0].usage.prompt_tokens + single[1].usage.prompt_tokens);
+    for (const { text, logprobs } of choices) {
+      const { tokens, token_logprobs, top_logprobs, text_offset } = logprobs;
+      assert.equal(tokens.join(""), text);
+      assert.deepEqual(text_offset, [...tokens.keys()].map((index) => [...tokens.slice(0, index).join("")].length));
+      for (const [index, token] of tokens.entries()) {
+        assert.equal(top_logprobs[index][token], token_logprobs[index]);
+        assert.ok(Object.keys(top_logprobs[index]).length <= 3);
+      }
+    }
+    const { events, error } = await drain(await openai.completions.create({ ...one(prompts), n: 2, stream: true }));
+    assert.equal(error, null);
+    for (const { index, text, logprobs } of choices) {
+      const chunks = events.map((chunk) => chunk.choices[0]).filter((choice) => choice.index === index);
+      assert.equal(chunks.map((chunk) => chunk.text).join(""), text);
+      assert.deepEqual(chunks.flatMap((chunk) => chunk.logprobs?.text_offset ?? []), logprobs.text_offset);
+      assert.equal(chunks.filter((chunk) => chunk.finish_reason).length, 1);
+    }
+  });
+
   const noCount = await lackingPath(client, "responses/input_tokens");
   await t.test("POST /responses/input_tokens: count", { skip: noCount }, async () => {
     const { input_tokens: counted, object } = await openai.responses.inputTokens.count({ input: PROMPT });

@@ -1,6 +1,8 @@
 /* Legacy completions: bodies, the job, the object and its chunks. */
 #include "test_surface.h"
 
+#include "surface/usage.h"
+
 #define P    "\"prompt\":\"hi\""
 #define BODY "{" P ",\"stream\":true"
 #define USAGE                                                                                                          \
@@ -29,7 +31,10 @@ static const struct {
     {"{\"prompt\":null}", "missing_required_parameter", "prompt"},
     {"{\"prompt\":5}", "invalid_type", "prompt"},
     {"{\"prompt\":[]}", "invalid_value", "prompt"},
-    {"{\"prompt\":[\"a\",\"b\"]}", "unsupported_value", "prompt"},
+    {"{\"prompt\":[\"a\",\"\"]}", NULL, NULL},
+    {"{\"prompt\":[\"a\",\"b\"],\"n\":128,\"best_of\":128,\"echo\":true}", NULL, NULL},
+    {"{\"prompt\":[\"a\",1]}", "unsupported_value", "prompt"},
+    {"{\"prompt\":[\"a\",{}]}", "invalid_type", "prompt[1]"},
     {"{\"prompt\":[1,2]}", "unsupported_value", "prompt"},
     {"{\"prompt\":[1]}", "unsupported_value", "prompt"},
     {"{\"prompt\":[[1,2]]}", "unsupported_value", "prompt"},
@@ -40,10 +45,19 @@ static const struct {
     {"{" P ",\"max_tokens\":-1}", "integer_below_min_value", "max_tokens"},
     {"{" P ",\"max_tokens\":2147483648}", "integer_above_max_value", "max_tokens"},
     {"{" P ",\"echo\":1}", "invalid_type", "echo"},
-    {"{" P ",\"n\":2}", "unsupported_parameter", "n"},
+    {"{" P ",\"n\":0}", "integer_below_min_value", "n"},
+    {"{" P ",\"n\":129}", "integer_above_max_value", "n"},
+    {"{" P ",\"n\":1.5}", "invalid_type", "n"},
     {"{" P ",\"best_of\":3}", "unsupported_parameter", "best_of"},
-    {"{" P ",\"logprobs\":0}", "unsupported_parameter", "logprobs"},
-    {"{" P ",\"logit_bias\":{\"5\":1}}", "unsupported_parameter", "logit_bias"},
+    {"{" P ",\"n\":2,\"best_of\":3}", "unsupported_parameter", "best_of"},
+    {"{" P ",\"n\":2,\"best_of\":1}", "unsupported_parameter", "best_of"},
+    {"{" P ",\"logprobs\":0}", NULL, NULL},
+    {"{" P ",\"logprobs\":5,\"echo\":false}", NULL, NULL},
+    {"{" P ",\"logprobs\":6}", "integer_above_max_value", "logprobs"},
+    {"{" P ",\"logprobs\":true}", "invalid_type", "logprobs"},
+    {"{" P ",\"logprobs\":0,\"echo\":true}", "unsupported_parameter", "logprobs"},
+    {"{" P ",\"logit_bias\":{\"5\":1}}", NULL, NULL},
+    {"{" P ",\"logit_bias\":{\"5\":101}}", "decimal_above_max_value", "logit_bias.5"},
     {"{" P ",\"temperature\":3}", "decimal_above_max_value", "temperature"},
     {"{" P ",\"stream_options\":{\"x\":1}}", IGNORED, "stream_options.x"},
     {"{" P ",\"fm\":{\"x\":1}}", "unknown_parameter", "fm.x"},
@@ -78,18 +92,166 @@ static void test_long_echo(void **state) {
     }
 }
 
+/* The number of choices is limited, over all prompts. */
+static void test_many_choices(void **state) {
+    (void)state;
+    for (size_t over = 0; over <= 1; over++) {
+        struct fm_buf body;
+        fm_buf_init(&body, 1u << 16);
+        fm_buf_append_str(&body, "{\"prompt\":[\"a\"");
+        for (size_t i = 1; i < 2048 + over; i++) {
+            fm_buf_append_str(&body, ",\"a\"");
+        }
+        size_t before = body.len;
+        fm_buf_append(&body, "]}", 3);
+        check_body(&fm_surface_completions, body.data, over ? "array_above_max_length" : NULL, "prompt");
+        body.len = before;
+        fm_buf_append(&body, "],\"n\":2}", 9);
+        check_body(&fm_surface_completions, body.data, over ? "array_above_max_length" : "invalid_value",
+                   over ? "prompt" : "n");
+        fm_buf_free(&body);
+    }
+}
+
 static void test_jobs(void **state) {
     (void)state;
-    check_job(&fm_surface_completions, "{" P "}", "\"prompt\":\"hi\",\"max_tokens\":16");
+    check_job(&fm_surface_completions, "{" P "}", "\"max_tokens\":16");
     check_job(&fm_surface_completions, "{\"prompt\":[\"a\\u0000b\"],\"suffix\":\"\",\"echo\":true}",
-              "\"prompt\":\"a\\u0000b\",\"max_tokens\":16");
+              "\"max_tokens\":16");
     check_job(&fm_surface_completions,
               "{" P ",\"suffix\":\"s\",\"max_tokens\":0,\"temperature\":0,\"top_p\":1,\"seed\":3,\"stop\":\"x\"}",
-              "\"prompt\":\"hi\",\"suffix\":\"s\",\"max_tokens\":0,\"temperature\":0,\"top_p\":1,\"stop\":["
-              "\"x\"]");
+              "\"suffix\":\"s\",\"max_tokens\":0,\"temperature\":0,\"top_p\":1,\"stop\":[\"x\"]");
+    check_job(&fm_surface_completions, "{" P ",\"logprobs\":2,\"logit_bias\":{\"5\":1}}",
+              "\"max_tokens\":16,\"logprobs\":2,\"logit_bias\":[[5,1]]");
     check_job(&fm_surface_completions, "{" P ",\"fm\":{\"grammar\":{\"syntax\":\"lark\",\"definition\":\"x\"}}}",
-              "\"prompt\":\"hi\",\"max_tokens\":16,\"format\":{\"type\":\"grammar\",\"syntax\":\"lark\",\"definition\":"
-              "\"x\"}");
+              "\"max_tokens\":16,\"format\":{\"type\":\"grammar\",\"syntax\":\"lark\",\"definition\":\"x\"}");
+}
+
+/* ---- log probabilities ---- */
+
+/* Two deltas, the second one with a character whose bytes are two tokens. */
+static void test_logprobs(void **state) {
+    (void)state;
+    static const char *const lists[] = {
+        "[{\"bytes\":[104,195,169],\"logprob\":-0.5,\"top\":[{\"bytes\":[104,195,169],\"logprob\":-0.5},{\"bytes\":["
+        "120],"
+        "\"logprob\":-2}]}]",
+        "[{\"bytes\":[195],\"logprob\":-1,\"top\":[]},{\"bytes\":[182],\"logprob\":0,\"top\":[]},{\"bytes\":[33],"
+        "\"logprob\":-3,\"top\":[]}]",
+    };
+    static const char *const texts[] = {"h\xc3\xa9", "\xc3\xb6!"};
+    struct fm_request request = request_of(&fm_surface_completions, "{" P ",\"logprobs\":2,\"stream\":true}");
+    struct fm_answer answer;
+    struct fm_error error;
+    struct stream stream = {.count = 0};
+    assert_int_equal(fm_answer_init(&answer, &fm_surface_completions, &request, "tiny", &error), FM_OK);
+    fm_answer_open(&answer, 1);
+    for (size_t i = 0; i < 2; i++) {
+        struct json_object *list = json_of(lists[i], strlen(lists[i]));
+        assert_true(fm_answer_append(&answer, texts[i], strlen(texts[i])));
+        assert_int_equal(fm_answer_logprobs(&answer, list, &error), FM_OK);
+        json_object_put(list);
+        pull(&answer, &stream);
+    }
+    answer.usage.output = 4;
+    fm_answer_finish(&answer, FM_FINISH_STOP, NULL);
+    pull(&answer, &stream);
+    struct fm_buf buf;
+    fm_buf_init(&buf, 1u << 16);
+    struct fm_json_writer w = fm_json_writer_on(&buf);
+    fm_surface_completions.write(&answer, &w);
+    struct json_object *object = json_of(buf.data, buf.len);
+#define BAD "\xef\xbf\xbd" /* a part of a character */
+    assert_json(object, "choices.0.logprobs",
+                "{\"tokens\":[\"h\xc3\xa9\",\"" BAD "\",\"" BAD "\",\"!\"],\"token_logprobs\":[-0.5,-1,0,-3],"
+                "\"top_logprobs\":[{\"h\xc3\xa9\":-0.5,\"x\":-2},{\"" BAD "\":-1},{\"" BAD "\":0},{\"!\":-3}],"
+                "\"text_offset\":[0,2,3,3]}");
+    assert_json(
+        stream.events[0], "choices.0.logprobs",
+        "{\"tokens\":[\"h\xc3\xa9\"],\"token_logprobs\":[-0.5],\"top_logprobs\":[{\"h\xc3\xa9\":-0.5,\"x\":-2}],"
+        "\"text_offset\":[0]}");
+    assert_json(stream.events[1], "choices.0.logprobs.text_offset", "[2,3,3]");
+    assert_null(at(stream.events[2], "choices.0.logprobs"));
+    json_object_put(object);
+    stream_free(&stream);
+    fm_buf_free(&buf);
+    fm_answer_free(&answer);
+}
+
+/* ---- several prompts ---- */
+
+/* What differs between the jobs of an answer. */
+static void check_choice_members(const struct fm_answer *answer, const char *expected) {
+    struct fm_buf buf;
+    fm_buf_init(&buf, 1024);
+    struct fm_json_writer w = fm_json_writer_on(&buf);
+    fm_json_object_begin(&w);
+    fm_answer_write_prompt(answer, &w);
+    fm_answer_write_choice(answer, &w);
+    fm_json_object_end(&w);
+    fm_buf_append(&buf, "", 1);
+    assert_string_equal(buf.data, expected);
+    fm_buf_free(&buf);
+}
+
+/*
+ * Two prompts with two choices each: the order of the choices, the prompt of each, and the tokens. A prompt counts
+ * once, however many choices it has.
+ */
+static void test_prompts(void **state) {
+    (void)state;
+    static const char *const jobs[] = {
+        "{\"prompt\":\"a\\u0000\",\"seed\":5}",
+        "{\"prompt\":\"a\\u0000\",\"seed\":6}",
+        "{\"prompt\":\"\",\"seed\":7}",
+        "{\"prompt\":\"\",\"seed\":8}",
+    };
+    struct fm_request request = request_of(
+        &fm_surface_completions, "{\"prompt\":[\"a\\u0000\",\"\"],\"n\":2,\"seed\":5,\"echo\":true,\"stream\":true}");
+    struct fm_answer answer;
+    struct fm_error error;
+    struct stream stream = {.count = 0};
+    assert_int_equal(fm_answer_init(&answer, &fm_surface_completions, &request, "tiny", &error), FM_OK);
+    for (size_t i = 0; i < 4; i++) {
+        char text[] = {(char)('w' + i), 0};
+        check_choice_members(&answer, jobs[i]);
+        if (i == 2) { /* its prompt has not been read */
+            assert_int_equal(fm_answer_usage(&answer).input, 3);
+        }
+        fm_answer_open(&answer, i < 2 ? 3 : 1);
+        assert_true(fm_answer_append(&answer, text, 1));
+        pull(&answer, &stream);
+        answer.usage.output = 1;
+        if (i < 3) {
+            assert_true(fm_answer_goes_on(&answer, FM_FINISH_LENGTH));
+            assert_int_equal(fm_answer_next(&answer, FM_FINISH_LENGTH, &error), FM_OK);
+        }
+    }
+    fm_answer_finish(&answer, FM_FINISH_STOP, NULL);
+    pull(&answer, &stream);
+    struct fm_buf buf;
+    fm_buf_init(&buf, 1u << 16);
+    struct fm_json_writer w = fm_json_writer_on(&buf);
+    fm_surface_completions.write(&answer, &w);
+    struct json_object *object = json_of(buf.data, buf.len);
+    assert_json(object, "choices",
+                "[{\"index\":0,\"text\":\"a\\u0000w\",\"logprobs\":null,\"finish_reason\":\"length\"},"
+                "{\"index\":1,\"text\":\"a\\u0000x\",\"logprobs\":null,\"finish_reason\":\"length\"},"
+                "{\"index\":2,\"text\":\"y\",\"logprobs\":null,\"finish_reason\":\"length\"},"
+                "{\"index\":3,\"text\":\"z\",\"logprobs\":null,\"finish_reason\":\"stop\"}]");
+    assert_int_equal(int_at(object, "usage.prompt_tokens"), 4);
+    assert_int_equal(int_at(object, "usage.completion_tokens"), 4);
+    int64_t finishes = 0;
+    for (size_t i = 0; i < stream.count; i++) {
+        struct json_object *reason = at(stream.events[i], "choices.0.finish_reason");
+        assert_int_equal(int_at(stream.events[i], "choices.0.index"), finishes);
+        finishes += reason != NULL;
+    }
+    assert_int_equal(finishes, 4);
+    json_object_put(object);
+    stream_free(&stream);
+    fm_buf_free(&buf);
+    fm_answer_free(&answer);
 }
 
 /* ---- what comes back ---- */
@@ -230,13 +392,11 @@ static void test_room_after_an_echo(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bodies),
-        cmocka_unit_test(test_long_echo),
-        cmocka_unit_test(test_jobs),
-        cmocka_unit_test(test_object),
-        cmocka_unit_test(test_stream),
-        cmocka_unit_test(test_echo),
-        cmocka_unit_test(test_room_after_an_echo),
+        cmocka_unit_test(test_bodies),       cmocka_unit_test(test_long_echo),
+        cmocka_unit_test(test_many_choices), cmocka_unit_test(test_jobs),
+        cmocka_unit_test(test_logprobs),     cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_object),       cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_echo),         cmocka_unit_test(test_room_after_an_echo),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return failed + cmocka_run_group_tests(tests, with_slow_host, NULL);

@@ -139,7 +139,7 @@ static void several_choices(void **state) {
     for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++) {
         struct fm_answer first = {.usage = sums[i].first};
         struct fm_answer *earlier[] = {&first};
-        struct fm_answer second = {.usage = sums[i].second, .choice = 1, .earlier = earlier};
+        struct fm_answer second = {.usage = sums[i].second, .request.choices = 2, .choice = 1, .earlier = earlier};
         struct fm_usage sum = fm_answer_usage(&second);
         assert_int_equal(sum.input, sums[i].sum.input);
         assert_int_equal(sum.cached, sums[i].sum.cached);

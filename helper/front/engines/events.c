@@ -320,8 +320,8 @@ static void on_accepted(struct fm_job *job, struct json_object *params) {
     job->accepted_ms = job->progress_ms;
     job->answer.timings.queue_us += fm_now_us() - job->queued_us;
     job->answer.any_order = job->engine->program->descriptor.any_order;
-    /* if the job is being stopped, it fails without a stream; for a later choice, the stream is open already */
-    if (!job->stopping && !job->answer.opened) {
+    bool first = !job->answer.opened; /* for a later choice, the stream is open already */
+    if (!job->stopping && first) {
         if (embeds(job) && !take_dimension(job, params)) {
             return;
         }
@@ -331,6 +331,8 @@ static void on_accepted(struct fm_job *job, struct json_object *params) {
             fm_job_stop_locked(job, &error);
         }
         fm_answer_drop(&job->answer, get_count(params, "dropped"));
+    }
+    if (!job->stopping) { /* a job that is being stopped fails without a stream */
         fm_answer_open(&job->answer, get_tokens(params, "input_tokens"));
     }
     pthread_cond_broadcast(&job->changed);

@@ -155,7 +155,7 @@ static void write_place(const struct fm_engine *engine, const struct fm_job *job
 /* Builds job.start; members that may be long are written without the lock. */
 static void build_job_locked(struct fm_engine *engine, struct fm_job *job) {
     const struct fm_buf *members = &job->answer.request.job_members;
-    bool large = members->len > FM_LARGE;
+    bool large = members->len + job->answer.request.prompts.len > FM_LARGE;
     fm_frame_begin(&engine->large);
     struct fm_json_writer w = fm_rpc_notification_begin(&engine->large, FM_JOB_START);
     fm_json_object_begin(&w);
@@ -165,6 +165,7 @@ static void build_job_locked(struct fm_engine *engine, struct fm_job *job) {
     if (large) {
         fm_front_build_begin_locked(engine->front);
     }
+    fm_answer_write_prompt(&job->answer, &w);
     fm_json_raw(&w, members->data, members->len);
     write_place(engine, job, &w);
     fm_json_object_end(&w);
@@ -177,7 +178,7 @@ static void build_job_locked(struct fm_engine *engine, struct fm_job *job) {
 static void note_sent_locked(struct fm_engine *engine, struct fm_job *job) {
     bool again = fm_answer_has_next(&job->answer) || fm_engine_may_use_gpu_locked(engine) || fm_job_may_move(job);
     if (!again) {
-        fm_buf_free(&job->answer.request.job_members); /* a prompt can be megabytes, and it is not sent again */
+        fm_request_sent(&job->answer.request);
     }
     if (engine->front->program_count > 1) {
         snprintf(job->answer.engine, sizeof job->answer.engine, "%s", engine->program->files.name);

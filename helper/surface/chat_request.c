@@ -31,12 +31,14 @@ static const struct fm_rule url_rules[] = {
 
 static const struct fm_rule image_rules[] = {
     {.name = "type", .check = fm_check_string},
+    {.name = "prompt_cache_breakpoint", .check = fm_check_object, .members = fm_breakpoint_rules},
     {.name = "image_url", .check = fm_check_object, .members = url_rules, .required = true},
     {0},
 };
 
 static const struct fm_rule file_rules[] = {
     {.name = "type", .check = fm_check_string},
+    {.name = "prompt_cache_breakpoint", .check = fm_check_object, .members = fm_breakpoint_rules},
     {.name = "file", .check = fm_check_object, .members = fm_file_rules, .required = true},
     {0},
 };
@@ -81,6 +83,7 @@ static const struct fm_rule message_rules[] = {
 
 static const struct fm_rule part_rules[] = {
     {.name = "type", .check = fm_check_string},
+    {.name = "prompt_cache_breakpoint", .check = fm_check_object, .members = fm_breakpoint_rules},
     {.name = "text", .check = fm_check_string},
     {.name = "refusal", .check = fm_check_string},
     {0},
@@ -290,6 +293,7 @@ const struct fm_rule fm_chat_rules[] = {
     {.name = "prediction", .check = fm_check_unsupported},
     {.name = "audio", .check = fm_check_unsupported, .note = "fm-proxy gives text only: leave it out."},
     {.name = "web_search_options", .check = fm_check_unsupported},
+    {.name = "moderation", .check = fm_check_unsupported},
     {.members = fm_chat_tool_rules},
 };
 

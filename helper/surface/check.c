@@ -324,6 +324,11 @@ enum fm_code fm_check_only_false(const struct fm_rule *rule, struct json_object 
     return only(harmless, rule, at, error);
 }
 
+enum fm_code fm_check_only_word(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                                struct fm_error *error) {
+    return only(is_word(value, rule->words), rule, at, error);
+}
+
 enum fm_code fm_check_only_number(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                                   struct fm_error *error) {
     bool harmless = is_number(value) && json_object_get_double(value) == (double)rule->min;

@@ -85,6 +85,7 @@ fm_check_fn fm_check_variant;
 /* For parameters that are not supported: any value but a harmless one is `unsupported_parameter`, with `note`. */
 fm_check_fn fm_check_unsupported; /* no value is harmless */
 fm_check_fn fm_check_only_false;  /* false is harmless */
+fm_check_fn fm_check_only_word;   /* a string of `words` is harmless */
 fm_check_fn fm_check_only_number; /* the number `min` is harmless */
 fm_check_fn fm_check_only_list;   /* an array that only has `words` is harmless */
 

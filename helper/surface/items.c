@@ -20,6 +20,7 @@ static const struct fm_role roles[] = {
 
 static const struct fm_rule image_rules[] = {
     {.name = "type", .check = fm_check_string},
+    {.name = "prompt_cache_breakpoint", .check = fm_check_object, .members = fm_breakpoint_rules},
     {.name = "image_url", .check = fm_check_image_url, .required = true},
     {.name = "detail", .check = fm_check_enum, .words = fm_image_details},
     {.name = "file_id",
@@ -30,6 +31,7 @@ static const struct fm_rule image_rules[] = {
 
 static const struct fm_rule file_rules[] = {
     {.name = "type", .check = fm_check_string},
+    {.name = "prompt_cache_breakpoint", .check = fm_check_object, .members = fm_breakpoint_rules},
     {.name = "detail", .check = fm_check_enum, .words = fm_file_details},
     {.name = "file_url",
      .check = fm_check_unsupported,
@@ -64,6 +66,7 @@ static const struct fm_rule message_rules[] = {
 
 static const struct fm_rule part_rules[] = {
     {.name = "type", .check = fm_check_string},
+    {.name = "prompt_cache_breakpoint", .check = fm_check_object, .members = fm_breakpoint_rules},
     {.name = "text", .check = fm_check_string},
     {.name = "refusal", .check = fm_check_string},
     {.name = "annotations", .check = fm_check_array},

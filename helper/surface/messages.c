@@ -6,6 +6,14 @@
 #include <json-c/json.h>
 #include <string.h>
 
+static const char *const breakpoint_modes[] = {"explicit", NULL};
+
+const struct fm_rule fm_breakpoint_rules[] = {
+    {.name = "mode", .check = fm_check_enum, .words = breakpoint_modes},
+    {.name = "ttl", .check = fm_check_string},
+    {0},
+};
+
 static const struct fm_role *find_role(const struct fm_dialect *dialect, struct json_object *name) {
     for (const struct fm_role *role = dialect->roles; role->name; role++) {
         if (fm_string_is(name, role->name)) {

@@ -32,6 +32,9 @@ struct fm_dialect {
     const char *calls;                   /* a message with entries in this list needs no content; NULL: none */
 };
 
+/* The members of a part's `prompt_cache_breakpoint`, which has no effect. */
+extern const struct fm_rule fm_breakpoint_rules[];
+
 /* Checks one message. Only the user's messages may have images. */
 FM_MUST_USE enum fm_code fm_message_check(const struct fm_dialect *dialect, struct json_object *message,
                                           const struct fm_path *at, struct fm_error *error);

@@ -69,7 +69,7 @@ static const struct instead chat_instead[] = {
 };
 
 static const struct instead completions_instead[] = {
-    {"messages", "Send one text in 'prompt'; 'messages' is for chat.completions.create."},
+    {"messages", "Send the text in 'prompt'; 'messages' is for chat.completions.create."},
     {"input", "Send it in 'prompt'; 'input' is for responses.create and embeddings.create."},
     {"max_completion_tokens", "Use 'max_tokens' instead."},
     {"max_output_tokens", "Use 'max_tokens' instead."},
@@ -199,9 +199,21 @@ enum fm_code fm_responses_parse(struct json_object *params, struct fm_request *r
  */
 enum fm_code fm_input_tokens_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
     static const char *const names[] = {
-        "model",           "input",      "instructions",         "tools",        "tool_choice",         "text",
-        "reasoning",       "truncation", "previous_response_id", "conversation", "parallel_tool_calls", "fm",
-        "response_format", NULL,
+        "model",
+        "input",
+        "instructions",
+        "tools",
+        "tool_choice",
+        "text",
+        "reasoning",
+        "truncation",
+        "previous_response_id",
+        "conversation",
+        "parallel_tool_calls",
+        "fm",
+        "response_format",
+        "personality",
+        NULL,
     };
     static const struct call call = {.rules = fm_responses_rules, .names = names, .instead = counted_instead};
     struct fm_ignored ignored = {0};
@@ -212,8 +224,17 @@ enum fm_code fm_input_tokens_parse(struct json_object *params, struct fm_request
 /* OpenAI requires the model too. */
 enum fm_code fm_compact_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
     static const char *const names[] = {
-        "model",        "input", "instructions", "previous_response_id", "prompt_cache_key", "prompt_cache_retention",
-        "service_tier", "fm",    NULL,
+        "model",
+        "input",
+        "instructions",
+        "previous_response_id",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "service_tier",
+        "fm",
+        "image",
+        "prompt_cache_options",
+        NULL,
     };
     static const struct call call = {
         .rules = fm_responses_rules, .names = names, .needs_model = true, .instead = counted_instead};

@@ -77,10 +77,42 @@ static const struct fm_rule text_rules[] = {
 
 static const char *const summary_words[] = {"auto", "concise", "detailed", NULL};
 
+static const char *const contexts[] = {"auto", NULL};
+static const char *const modes[] = {"standard", NULL};
+
 static const struct fm_rule reasoning_rules[] = {
+    {.name = "context",
+     .check = fm_check_only_word,
+     .words = contexts,
+     .note = "The model's chat template decides which earlier reasoning it reads: use 'auto', or leave it out."},
+    {.name = "mode",
+     .check = fm_check_only_word,
+     .words = modes,
+     .note = "fm-proxy has one mode: use 'standard', or leave it out."},
     {.name = "effort", .check = fm_check_enum, .words = fm_effort_words},
     {.name = "summary", .check = fm_check_enum, .words = summary_words},
     {.name = "generate_summary", .check = fm_check_enum, .words = summary_words}, /* the older name of `summary` */
+    {0},
+};
+
+static const char *const windows[] = {"soonest", NULL};
+
+static const struct fm_rule background_rules[] = {
+    {.name = "completion_window",
+     .check = fm_check_only_word,
+     .words = windows,
+     .note = "fm-proxy answers as soon as it can: use 'soonest', or leave it out."},
+    {.name = "continuation_id", .check = fm_check_string},
+    {0},
+};
+
+static const char *const compressions[] = {"auto", "disabled", NULL};
+
+static const struct fm_rule image_rules[] = {
+    {.name = "context_compression",
+     .check = fm_check_only_word,
+     .words = compressions,
+     .note = "fm-proxy compresses no images: use 'disabled', or leave it out."},
     {0},
 };
 
@@ -101,6 +133,8 @@ const struct fm_rule fm_responses_rules[] = {
     {.name = "truncation", .check = fm_check_enum, .words = truncations},
     {.name = "store", .check = fm_check_bool},
     {.name = "background", .check = fm_check_bool},
+    {.name = "background_options", .check = fm_check_object, .members = background_rules},
+    {.name = "image", .check = fm_check_object, .members = image_rules},
     {.name = "include", .check = fm_check_include},
     {.name = "previous_response_id", .check = fm_check_text, .min = 1},
     {.name = "conversation", .check = fm_check_unsupported, .note = "Use 'previous_response_id' instead."},
@@ -109,6 +143,10 @@ const struct fm_rule fm_responses_rules[] = {
      .note = "Send the text in 'input'; fm-proxy keeps no prompt templates."},
     {.name = "context_management", .check = fm_check_unsupported},
     {.name = "moderation", .check = fm_check_unsupported},
+    {.name = "access_programs", .check = fm_check_unsupported},
+    {.name = "personality",
+     .check = fm_check_unsupported,
+     .note = "fm-proxy has no styles of models: describe the style in 'instructions'."},
     {.members = fm_responses_tool_rules},
 };
 

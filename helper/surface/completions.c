@@ -9,6 +9,7 @@
 #include "surface/usage.h"
 
 #include <json-c/json.h>
+#include <string.h>
 
 /* ---- log probabilities ---- */
 
@@ -21,41 +22,67 @@ static void write_tokens(struct json_object *entries, const char *member, struct
     fm_json_array_end(w);
 }
 
-/* Adds an entry to `object`, unless the object has its token already. False: out of memory. */
-static bool add_token(struct json_object *object, struct json_object *entry) {
-    const char *token = json_object_get_string(json_object_object_get(entry, "token"));
-    struct json_object *logprob = json_object_object_get(entry, "logprob");
-    return json_object_object_get_ex(object, token, NULL) ||
-           json_object_object_add(object, token, json_object_get(logprob)) == 0;
+static bool is_same_token(struct json_object *one, struct json_object *other) {
+    struct json_object *first = json_object_object_get(one, "token");
+    struct json_object *second = json_object_object_get(other, "token");
+    int len = json_object_get_string_len(first);
+    return len == json_object_get_string_len(second) &&
+           memcmp(json_object_get_string(first), json_object_get_string(second), (size_t)len) == 0;
 }
 
-/* Writes an object for each token: the most likely tokens there, and the token itself. */
+static void write_token(struct json_object *entry, struct fm_json_writer *w) {
+    struct json_object *token = json_object_object_get(entry, "token");
+    fm_json_key_text(w, json_object_get_string(token), (size_t)json_object_get_string_len(token));
+    fm_json_value(w, json_object_object_get(entry, "logprob"));
+}
+
+/* Writes an object for each token: the token itself, and the most likely tokens there that have another text. */
 static void write_top(struct json_object *entries, struct fm_json_writer *w) {
     fm_json_array_begin(w);
     for (size_t i = 0; i < json_object_array_length(entries); i++) {
         struct json_object *entry = json_object_array_get_idx(entries, i);
         struct json_object *top = json_object_object_get(entry, "top_logprobs");
-        struct json_object *object = json_object_new_object();
-        bool held = object && add_token(object, entry);
-        for (size_t j = 0; held && j < json_object_array_length(top); j++) {
-            held = add_token(object, json_object_array_get_idx(top, j));
+        fm_json_object_begin(w);
+        write_token(entry, w);
+        for (size_t j = 0; j < json_object_array_length(top); j++) {
+            struct json_object *other = json_object_array_get_idx(top, j);
+            bool there = is_same_token(entry, other);
+            for (size_t k = 0; k < j && !there; k++) {
+                there = is_same_token(json_object_array_get_idx(top, k), other);
+            }
+            if (!there) {
+                write_token(other, w);
+            }
         }
-        fm_json_value(w, object);
-        json_object_put(object);
-        w->buf->failed |= !held;
+        fm_json_object_end(w);
     }
     fm_json_array_end(w);
 }
 
-/* Writes where each token begins in the text of its choice, in characters; `offset`: where the first one does. */
-static void write_offsets(struct json_object *entries, size_t offset, struct fm_json_writer *w) {
-    fm_json_array_begin(w);
+/*
+ * Writes where each token begins in the text of its choice, in characters; `offset`: where the first one does. A token
+ * may end within a character. A byte that belongs to no character is one in the text.
+ */
+static void write_offsets(struct json_object *entries, size_t offset, struct fm_buf *text, struct fm_json_writer *w) {
+    size_t start = 0; /* of the token, in bytes */
+    size_t next = 0;  /* the next character, in bytes */
+    fm_buf_reset(text);
     for (size_t i = 0; i < json_object_array_length(entries); i++) {
         struct json_object *bytes = json_object_object_get(json_object_array_get_idx(entries, i), "bytes");
-        fm_json_int(w, (int64_t)offset);
-        for (size_t j = 0; j < json_object_array_length(bytes); j++) { /* a token may end within a character */
-            offset += (json_object_get_int(json_object_array_get_idx(bytes, j)) & 0xC0) != 0x80;
+        for (size_t j = 0; j < json_object_array_length(bytes); j++) {
+            fm_buf_append_char(text, (char)json_object_get_int(json_object_array_get_idx(bytes, j)));
         }
+    }
+    w->buf->failed |= text->failed;
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < json_object_array_length(entries) && !text->failed; i++) {
+        struct json_object *bytes = json_object_object_get(json_object_array_get_idx(entries, i), "bytes");
+        for (; next < start; offset++) {
+            int len = fm_utf8_sequence(text->data + next, text->len - next);
+            next += len > 0 ? (size_t)len : 1;
+        }
+        fm_json_int(w, (int64_t)offset);
+        start += json_object_array_length(bytes);
     }
     fm_json_array_end(w);
 }
@@ -87,7 +114,7 @@ static void write_logprobs(const struct fm_answer *answer, const struct fm_curso
         fm_json_key(w, "top_logprobs");
         write_top(entries, w);
         fm_json_key(w, "text_offset");
-        write_offsets(entries, start > 0 ? fm_utf8_characters(answer->output.data, start) : 0, w);
+        write_offsets(entries, start > 0 ? fm_utf8_characters(answer->output.data, start) : 0, &scratch, w);
         fm_json_object_end(w);
     } else {
         w->buf->failed = true;

@@ -3,6 +3,7 @@
 #include "surface/request.h"
 
 #include <json-c/json.h>
+#include <stdio.h>
 #include <string.h>
 
 #define MAX_TOKENS_DEFAULT 16   /* OpenAI's */
@@ -23,7 +24,7 @@ static enum fm_code check_list(struct json_object *list, const struct fm_path *a
         struct json_object *text = json_object_array_get_idx(list, i);
         struct fm_path text_at = {.parent = at, .index = i};
         if (json_object_is_type(text, json_type_int) || json_object_is_type(text, json_type_array)) {
-            return fm_reject_unsupported_value(at, note, error);
+            return fm_reject_unsupported_value(&text_at, note, error);
         }
         if (!json_object_is_type(text, json_type_string)) {
             return fm_reject_type(&text_at, text, "a string", error);
@@ -76,6 +77,14 @@ const char *fm_request_prompt(const struct fm_request *request, size_t choice, s
     size_t start = index > 0 ? prompt_end(request, index - 1) : 0;
     *len = prompt_end(request, index) - start;
     return *len > 0 ? request->prompts.data + start : "";
+}
+
+void fm_request_name_prompt(const struct fm_request *request, size_t choice, struct fm_error *error) {
+    bool several = request->prompt_ends.len > sizeof(size_t);
+    bool prompt = error->code == FM_CONTEXT_OVERFLOW || error->code == FM_INVALID_REQUEST;
+    if (several && prompt && !error->param[0]) {
+        snprintf(error->param, sizeof error->param, "prompt[%zu]", choice / choices_each(request));
+    }
 }
 
 bool fm_request_begins_prompt(const struct fm_request *request, size_t choice) {

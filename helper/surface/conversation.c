@@ -9,9 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VALUES_MAX   2000000u    /* most JSON values of a stored text, which may have many log probabilities */
-#define MESSAGES_MAX (16u << 20) /* most bytes of messages; an engine takes 20,000,000 with tools and formats */
-#define ITEMS_MAX    16384u      /* three values each, which with tools and formats stays within the engine's 131,072 */
+#define VALUES_MAX 2000000u /* most JSON values of a stored text, which may have many log probabilities */
+#define ITEMS_MAX  16384u   /* three values each, which with tools and formats stays within the engine's 131,072 */
 
 void fm_conversation_free(struct fm_conversation *conversation) {
     free(conversation->previous_id);
@@ -254,10 +253,10 @@ static enum fm_code write_messages(const struct fm_conversation *conversation, s
     if (messages->failed) {
         return fm_fail_no_memory(error);
     }
-    return messages->len <= MESSAGES_MAX
+    return messages->len <= FM_MESSAGES_MAX
                ? FM_OK
                : fm_fail(error, FM_CONTEXT_OVERFLOW, "the conversation has more than %u bytes: begin a new one",
-                         MESSAGES_MAX);
+                         FM_MESSAGES_MAX);
 }
 
 /* Fills `items` (empty) with the conversation; replaces the references in `input`, its last part. */

@@ -12,6 +12,9 @@
 
 struct json_object;
 
+/* Most bytes of a job's messages, which are JSON. An engine takes 20,000,000 bytes, with tools and formats. */
+#define FM_MESSAGES_MAX (16u << 20)
+
 /* Calling it twice is harmless. */
 void fm_conversation_free(struct fm_conversation *conversation);
 

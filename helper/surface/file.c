@@ -13,7 +13,7 @@
 #define PDF           "%PDF-"
 #define FILE_NAME_MAX 255 /* characters, as in the file systems that people have */
 
-const char *const fm_file_details[] = {"auto", "low", "high", NULL};
+static const char *const details[] = {"auto", "low", "high", NULL};
 
 /* Finds the digits in `data`. False: it is a `data:` URL without base64. */
 static bool find_digits(struct json_object *data, const char **digits, size_t *len) {
@@ -82,6 +82,10 @@ static enum fm_code check_data(const struct fm_rule *rule, struct json_object *v
 const struct fm_rule fm_file_rules[] = {
     {.name = "file_data", .check = check_data, .required = true},
     {.name = "filename", .check = fm_check_text, .max = FILE_NAME_MAX},
+    {.name = "detail", .check = fm_check_enum, .words = details}, /* no effect on text */
+    {.name = "file_url",
+     .check = fm_check_unsupported,
+     .note = "fm-proxy fetches nothing: send the file in 'file_data'."},
     {.name = "file_id",
      .check = fm_check_unsupported,
      .note = "fm-proxy keeps no files: send the file in 'file_data'."},

@@ -8,11 +8,8 @@
 #include "base/buf.h"
 #include "surface/check.h"
 
-/* The members that a file has in both APIs: `file_data`, `filename` and `file_id`. */
+/* The members that a file has in both APIs. */
 extern const struct fm_rule fm_file_rules[];
-
-/* The values of a file's `detail`. They are accepted and have no effect on text. */
-extern const char *const fm_file_details[];
 
 /* Appends a checked file, which has the members `file_data` and `filename`. The buffer keeps a failure. */
 void fm_file_append(struct json_object *file, struct fm_buf *text);

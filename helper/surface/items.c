@@ -32,10 +32,6 @@ static const struct fm_rule image_rules[] = {
 static const struct fm_rule file_rules[] = {
     {.name = "type", .check = fm_check_string},
     {.name = "prompt_cache_breakpoint", .check = fm_check_object, .members = fm_breakpoint_rules},
-    {.name = "detail", .check = fm_check_enum, .words = fm_file_details},
-    {.name = "file_url",
-     .check = fm_check_unsupported,
-     .note = "fm-proxy fetches nothing: send the file in 'file_data'."},
     {.members = fm_file_rules},
 };
 

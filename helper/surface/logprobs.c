@@ -129,9 +129,9 @@ enum fm_code fm_answer_logprobs(struct fm_answer *answer, struct json_object *li
     }
     bool held = !answer->logprobs.failed && !answer->marks.failed;
     return held ? FM_OK
-                : fm_fail(
-                      error, FM_INTERNAL,
-                      "the log probabilities are too many to hold: ask for fewer 'top_logprobs' or a shorter answer");
+                : fm_fail(error, FM_INTERNAL,
+                          "the log probabilities are too many to hold: ask for fewer alternatives or choices, or a "
+                          "shorter answer");
 }
 
 /* ---- to the host ---- */

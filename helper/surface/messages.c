@@ -197,36 +197,50 @@ static void append_part(const struct fm_part_kind *kind, struct json_object *par
     fm_buf_append(buf, json_object_get_string(text), (size_t)json_object_get_string_len(text));
 }
 
-static void write_text(const struct fm_buf *text, struct fm_json_writer *w) {
-    fm_json_string(w, text->data ? text->data : "", text->len);
-    w->buf->failed |= text->failed;
+/* Writes the parts of a checked content from `index` up to the next image, which are texts and files, as one text. */
+static size_t write_texts(const struct fm_dialect *dialect, struct json_object *content, size_t index,
+                          struct fm_buf *scratch, struct fm_json_writer *w) {
+    size_t end = find_image(dialect, content, index);
+    fm_buf_reset(scratch);
+    for (; index < end; index++) {
+        struct json_object *part = json_object_array_get_idx(content, index);
+        append_part(find_part(dialect, json_object_object_get(part, "type")), part, scratch);
+    }
+    fm_json_string(w, scratch->data ? scratch->data : "", scratch->len);
+    w->buf->failed |= scratch->failed;
+    return end;
 }
 
-/* Writes parts in the form of ENGINE.md: texts and images. */
+static void write_image(const struct fm_dialect *dialect, struct json_object *part, struct fm_json_writer *w) {
+    const struct fm_part_kind *kind = find_part(dialect, json_object_object_get(part, "type"));
+    size_t len;
+    const char *data = fm_image_data(image_url(kind, part), &len);
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "type", "image");
+    fm_json_key(w, "data");
+    fm_json_string(w, data, len);
+    if (image_detail(kind, part)) {
+        fm_json_key_value(w, "detail", image_detail(kind, part));
+    }
+    fm_json_object_end(w);
+}
+
+/* Writes parts in the form of ENGINE.md: images, and the texts between them. */
 static void write_parts(const struct fm_dialect *dialect, struct json_object *content, struct fm_buf *scratch,
                         struct fm_json_writer *w) {
-    fm_json_array_begin(w);
     size_t count = json_object_array_length(content);
-    for (size_t i = 0; i < count; i++) {
-        struct json_object *part = json_object_array_get_idx(content, i);
-        const struct fm_part_kind *kind = find_part(dialect, json_object_object_get(part, "type"));
-        fm_json_object_begin(w);
-        fm_json_key_str(w, "type", kind->image ? "image" : "text");
-        if (kind->image) {
-            size_t len;
-            const char *data = fm_image_data(image_url(kind, part), &len);
-            fm_json_key(w, "data");
-            fm_json_string(w, data, len);
-            if (image_detail(kind, part)) {
-                fm_json_key_value(w, "detail", image_detail(kind, part));
-            }
-        } else {
-            fm_buf_reset(scratch);
-            append_part(kind, part, scratch);
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < count;) {
+        size_t image = find_image(dialect, content, i);
+        if (image > i) {
+            fm_json_object_begin(w);
+            fm_json_key_str(w, "type", "text");
             fm_json_key(w, "text");
-            write_text(scratch, w);
+            i = write_texts(dialect, content, i, scratch, w);
+            fm_json_object_end(w);
+        } else {
+            write_image(dialect, json_object_array_get_idx(content, i++), w);
         }
-        fm_json_object_end(w);
     }
     fm_json_array_end(w);
 }
@@ -241,14 +255,7 @@ void fm_content_write(const struct fm_dialect *dialect, struct json_object *cont
         write_parts(dialect, content, scratch, w);
         return;
     }
-    fm_buf_reset(scratch);
-    size_t count = json_object_array_length(content);
-    for (size_t i = 0; i < count; i++) {
-        struct json_object *part = json_object_array_get_idx(content, i);
-        const struct fm_part_kind *kind = find_part(dialect, json_object_object_get(part, "type"));
-        append_part(kind, part, scratch);
-    }
-    write_text(scratch, w);
+    (void)write_texts(dialect, content, 0, scratch, w);
 }
 
 void fm_message_write(const struct fm_dialect *dialect, struct json_object *message, struct fm_buf *scratch,

@@ -18,7 +18,7 @@ struct fm_part_kind {
     const char *type;            /* NULL ends the table */
     const char *member;          /* the member with the text, image or file; NULL: known, but not supported */
     const struct fm_rule *image; /* the rows of an image part; NULL: the part is no image */
-    const struct fm_rule *file;  /* the rows of a file part; NULL here and above: a text, with the dialect's rows */
+    const struct fm_rule *file;  /* the rows of a file part; NULL: no file. Neither: a text, with the dialect's rows */
 };
 
 struct fm_dialect {

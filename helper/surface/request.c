@@ -10,8 +10,9 @@
 #include <string.h>
 
 /*
- * Most bytes of the job. A body has at most 10 MB, and it does not grow when it is escaped again. What is written
- * around calls and tools is shorter than they are. So this is enough, also for a stored conversation.
+ * Most bytes of the job. A body has at most 10 MB, and only its files grow when they are escaped again: a byte in base64
+ * may become six. What is written around calls and tools is shorter than they are. So this is enough, also for a stored
+ * conversation.
  */
 #define JOB_MAX (64u << 20)
 
@@ -241,6 +242,11 @@ enum fm_code fm_request_end(struct fm_request *request, struct fm_error *error) 
         fm_request_free(request);
         return fm_fail_no_memory(error);
     }
+    if (request->job_members.len > FM_MESSAGES_MAX) {
+        fm_request_free(request);
+        return fm_fail(error, FM_CONTEXT_OVERFLOW, "the messages have more than %u bytes with their files: send less",
+                       FM_MESSAGES_MAX);
+    }
     return FM_OK;
 }
 
@@ -257,7 +263,7 @@ enum fm_code fm_request_resolve(struct fm_request *request, const struct fm_buf 
     return request->job_members.failed ? fm_fail_no_memory(error) : FM_OK;
 }
 
-void fm_request_sent(struct fm_request *request) {
+void fm_request_free_job(struct fm_request *request) {
     fm_buf_free(&request->job_members);
     if (!request->echo_prompt) { /* otherwise the answer needs it */
         fm_buf_free(&request->prompts);

@@ -494,7 +494,7 @@ void fm_request_write_extras(struct fm_request *request, unsigned has, struct fm
 bool fm_request_session(const struct fm_request *request, char session[FM_SESSION_SIZE]);
 
 /* Frees what a job needed that is not sent again, since a prompt can be megabytes. */
-void fm_request_sent(struct fm_request *request);
+void fm_request_free_job(struct fm_request *request);
 
 /* Frees a request that fm_answer_init did not take over. Calling it twice is harmless. */
 void fm_request_free(struct fm_request *request);
@@ -512,6 +512,12 @@ bool fm_request_image_param(const struct fm_request *request, size_t index, cons
  * text of an INVALID_REQUEST names the field.
  */
 void fm_request_rename_param(const struct fm_request *request, struct fm_error *error);
+
+/*
+ * An error that the prompt of a choice caused gets the path of that prompt, if there are several prompts and it has no
+ * path.
+ */
+void fm_request_name_prompt(const struct fm_request *request, size_t choice, struct fm_error *error);
 
 /*
  * Writes a PROTOCOL.md error object: {"code","detail","openai":{"status","type","code","message","param"}}, with

@@ -7,6 +7,7 @@ import type {
   CompletionCreateParams,
   Operation,
   RequestOptions,
+  TextLogprobs,
   Transport,
   WireCompletion,
 } from "./types.js";
@@ -61,20 +62,33 @@ export function streamCompletion(
   return streamChunks(transport, "completions.create", body, new CompletionChunks(), onChunk);
 }
 
+const noLogprobs = (): TextLogprobs => ({ tokens: [], token_logprobs: [], top_logprobs: [], text_offset: [] });
+
+/** Adds the log probabilities of the next piece of a text. */
+function append(to: TextLogprobs, more: TextLogprobs): TextLogprobs {
+  for (const key of ["tokens", "token_logprobs", "top_logprobs", "text_offset"] as const)
+    for (const each of more[key]) (to[key] as unknown[]).push(each); // a spread of so many arguments could fail
+  return to;
+}
+
 /** Collects the chunks of a stream. */
 export class CompletionChunks implements Chunks<CompletionChunk> {
+  readonly #choices: WireCompletion["choices"] = [];
   #whole: WireCompletion | null = null;
   #usage: WireCompletion["usage"] = null;
 
   /** Takes the next chunk. */
   add(chunk: CompletionChunk): void {
     this.#usage = chunk.usage ?? this.#usage;
-    const first = chunk.choices[0];
-    if (first === undefined) return void (this.#whole ??= { ...chunk, usage: null });
-    const before = this.#whole?.choices[0];
-    const finish_reason = first.finish_reason ?? before?.finish_reason ?? null;
-    const choice = { ...first, text: (before?.text ?? "") + first.text, finish_reason };
-    this.#whole = { ...this.#whole, ...chunk, choices: [choice], usage: null };
+    for (const choice of chunk.choices) {
+      const { index, text, finish_reason, logprobs } = choice;
+      let whole = this.#choices.find((each) => each.index === index);
+      if (!whole) this.#choices.push((whole = { ...choice, text: "", logprobs: null }));
+      whole.text += text;
+      whole.finish_reason = finish_reason ?? whole.finish_reason;
+      if (logprobs) whole.logprobs = append(whole.logprobs ?? noLogprobs(), logprobs);
+    }
+    this.#whole = { ...this.#whole, ...chunk, choices: this.#choices, usage: null };
   }
 
   /** The completion; null: there was no chunk. If the stream has not `ended`, the tokens are not counted. */

@@ -44,6 +44,7 @@ export type {
   SchemaReport,
   StoreState,
   SummaryText,
+  TextLogprobs,
   Timings,
   Traffic,
   TokenLogprob,
@@ -174,8 +175,13 @@ export interface CompletionCreateParams extends GenerationParams {
   max_tokens?: number | null;
   /** How many choices each prompt has. The choices of the first prompt come first. Default: 1. */
   n?: number | null;
-  /** How many alternatives to report for each token, with their log probabilities. */
+  /** The number of `n`. The helper refuses others, because it ranks no choices. */
+  best_of?: number | null;
+  /** 0 to 5: how many alternatives to report for each token, with their log probabilities. */
   logprobs?: number | null;
+  logit_bias?: Record<string, number> | null;
+  /** Whether the text of a choice begins with its prompt. */
+  echo?: boolean | null;
   stream_options?: { include_usage?: boolean } | null;
 }
 

@@ -640,6 +640,14 @@ export interface ChatCompletionChunk {
   };
 }
 
+/** The log probabilities of a text's tokens. All arrays have the same length. */
+export interface TextLogprobs {
+  tokens: string[];
+  token_logprobs: number[];
+  top_logprobs: Record<string, number>[];
+  text_offset: number[];
+}
+
 /** A legacy completion. */
 export interface WireCompletion {
   id: string;
@@ -649,7 +657,7 @@ export interface WireCompletion {
   choices: {
     index: number;
     text: string;
-    logprobs: JsonObject | null;
+    logprobs: TextLogprobs | null;
     finish_reason: "stop" | "length" | "content_filter" | null;
   }[];
   usage: ChatUsage | null;
@@ -665,7 +673,7 @@ export interface CompletionChunk {
   choices: {
     index: number;
     text: string;
-    logprobs: JsonObject | null;
+    logprobs: TextLogprobs | null;
     finish_reason: "stop" | "length" | "content_filter" | null;
   }[];
   usage?: ChatUsage | null;

@@ -507,6 +507,8 @@ class Completions(HelperTest):
             said[chunk["choices"][0]["index"]] += chunk["choices"][0]["text"]
         self.assertEqual(list(said.items()), texts)
         self.assertEqual(result["completion"]["choices"], whole["choices"])
+        result = helper.call("completions.create", {"prompt": ["a", "word " * 5000, "c"]})
+        self.assert_error(result, "CONTEXT_OVERFLOW", "prompt[1]")
         # one that fails ends all of them
         result = helper.call("completions.create", {"prompt": ["a", script("b", {"error": "it broke"}), "c"]})
         self.assert_error(result, "INTERNAL")

@@ -327,3 +327,39 @@ test("a whole chat completion as a stream: reasoning, calls, usage", async (t) =
   assert.deepEqual(whole.choices[0].message.tool_calls, [call]);
   assert.equal(whole.choices[0].finish_reason, "tool_calls");
 });
+
+test("a completion with several choices as a stream, and what the stream collects", async (t) => {
+  const logprobs = (token, offset) => ({
+    tokens: [token],
+    token_logprobs: [-1],
+    top_logprobs: [{ [token]: -1 }],
+    text_offset: [offset],
+  });
+  const chunk = (index, text, finish_reason, probabilities = null) => ({
+    choices: [{ index, text, finish_reason, logprobs: probabilities }],
+  });
+  const chunks = [
+    chunk(0, "a", null, logprobs("a", 0)),
+    chunk(0, "b", null, logprobs("b", 1)),
+    chunk(0, "", "length"),
+    chunk(1, "c", "stop", logprobs("c", 0)),
+  ];
+  const want = [
+    {
+      index: 0,
+      text: "ab",
+      finish_reason: "length",
+      logprobs: { tokens: ["a", "b"], token_logprobs: [-1, -1], top_logprobs: [{ a: -1 }, { b: -1 }], text_offset: [0, 1] },
+    },
+    { index: 1, text: "c", finish_reason: "stop", logprobs: logprobs("c", 0) },
+  ];
+  const body = { prompt: ["x", "y"], logprobs: 0, stream: true };
+  for (const fallback of [async function* () { yield* chunks; }, () => ({ choices: want })]) {
+    const stream = stubClient(t, NO_MODEL, { fallback }).completions.create(body);
+    const { events, error } = await drain(stream);
+    assert.equal(error, null);
+    const said = (index) => events.filter(({ choices }) => choices[0]?.index === index).map(({ choices }) => choices[0].text);
+    assert.deepEqual([said(0).join(""), said(1).join("")], ["ab", "c"]);
+    assert.deepEqual((await stream.finalCompletion()).choices, want);
+  }
+});

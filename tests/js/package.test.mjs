@@ -148,15 +148,17 @@ console.log((user + system) / 1000);`;
   return times.sort((one, other) => one - other)[2];
 }
 
-// They take about 3 ms and 8 ms, compared with 45 ms of Node itself; tests/js/costs.mjs has the limit in ms.
-for (const [how, most, code, ...args] of [
-  ["require", 0.2, 'require("fm-proxy").createClient();'],
-  ["import", 0.35, 'import { createClient } from "fm-proxy"; createClient();', "--input-type=module"],
+// They take about 3 ms and 8 ms, compared with 45 ms of Node 20 itself and 19 ms of Node 24, which keeps its own code compiled. A
+// slow machine takes longer than these limits in ms, and then the part of Node's own time counts. tests/js/costs.mjs has more.
+for (const [how, most, part, code, ...args] of [
+  ["require", 8, 0.2, 'require("fm-proxy").createClient();'],
+  ["import", 14, 0.35, 'import { createClient } from "fm-proxy"; createClient();', "--input-type=module"],
 ]) {
-  test(`${how} and createClient take less than ${most} of the processor time that Node takes to start`, repeated(async () => {
+  const limit = `${most} ms or ${part} of the processor time that Node takes to start`;
+  test(`${how} and createClient take less than ${limit}`, repeated(async () => {
     const node = await processorTime(...args, "");
     const ours = (await processorTime(...args, code)) - node;
-    undisturbed(ours < node * most, `${ours} ms beside ${node} ms`);
+    undisturbed(ours < Math.max(most, node * part), `${ours} ms beside ${node} ms`);
   }));
 }
 

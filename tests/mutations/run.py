@@ -1541,7 +1541,7 @@ MUTATIONS = [
      "e2e.store"),
     ("store: the oldest comes first", CONVERSATION, "append_all(items, history.lists[i - 1])",
      "append_all(items, history.lists[history.count - i])", "unit.surface_conversation"),
-    ("store: too many bytes", CONVERSATION, "messages->len <= MESSAGES_MAX", "1", "unit.surface_conversation"),
+    ("store: too many bytes", CONVERSATION, "messages->len <= FM_MESSAGES_MAX", "1", "unit.surface_conversation"),
     ("store: too many items", CONVERSATION,
      "if (json_object_array_length(items) + fm_items_image_parts(items) > ITEMS_MAX) {", "if (0) {",
      "unit.surface_conversation"),

@@ -9,6 +9,8 @@
     "{\"prompt_tokens\":11,\"completion_tokens\":7,\"total_tokens\":18,\"prompt_tokens_details\":"                     \
     "{\"cached_tokens\":3},\"completion_tokens_details\":{\"reasoning_tokens\":2}}"
 
+#define BAD "\xef\xbf\xbd" /* a part of a character */
+
 static const char *const greeting[] = {"He\"llo", " w\xc3\xb6rld", NULL};
 
 /* ---- bodies ---- */
@@ -33,11 +35,11 @@ static const struct {
     {"{\"prompt\":[]}", "invalid_value", "prompt"},
     {"{\"prompt\":[\"a\",\"\"]}", NULL, NULL},
     {"{\"prompt\":[\"a\",\"b\"],\"n\":128,\"best_of\":128,\"echo\":true}", NULL, NULL},
-    {"{\"prompt\":[\"a\",1]}", "unsupported_value", "prompt"},
+    {"{\"prompt\":[\"a\",1]}", "unsupported_value", "prompt[1]"},
     {"{\"prompt\":[\"a\",{}]}", "invalid_type", "prompt[1]"},
-    {"{\"prompt\":[1,2]}", "unsupported_value", "prompt"},
-    {"{\"prompt\":[1]}", "unsupported_value", "prompt"},
-    {"{\"prompt\":[[1,2]]}", "unsupported_value", "prompt"},
+    {"{\"prompt\":[1,2]}", "unsupported_value", "prompt[0]"},
+    {"{\"prompt\":[1]}", "unsupported_value", "prompt[0]"},
+    {"{\"prompt\":[[1,2]]}", "unsupported_value", "prompt[0]"},
     {"{\"prompt\":[true]}", "invalid_type", "prompt[0]"},
     {"{\"prompt\":[null]}", "invalid_type", "prompt[0]"},
     {"{" P ",\"suffix\":5}", "invalid_type", "suffix"},
@@ -129,6 +131,36 @@ static void test_jobs(void **state) {
 
 /* ---- log probabilities ---- */
 
+/* A token with a NUL, one that is no character, and a token that is written twice among the alternatives. */
+static void test_odd_tokens(void **state) {
+    (void)state;
+    static const char list[] =
+        "[{\"bytes\":[97,0],\"logprob\":-1,\"top\":[{\"bytes\":[97],\"logprob\":-2},{\"bytes\":[97,0],\"logprob\":-1},"
+        "{\"bytes\":[97],\"logprob\":-4}]},"
+        "{\"bytes\":[130],\"logprob\":-1,\"top\":[{\"bytes\":[131],\"logprob\":-2}]},{\"bytes\":[98],\"logprob\":0,"
+        "\"top\":[]}]";
+    struct fm_request request = request_of(&fm_surface_completions, "{" P ",\"logprobs\":2}");
+    struct fm_answer answer;
+    struct fm_error error;
+    assert_int_equal(fm_answer_init(&answer, &fm_surface_completions, &request, "tiny", &error), FM_OK);
+    fm_answer_open(&answer, 1);
+    struct json_object *entries = json_of(list, strlen(list));
+    assert_true(fm_answer_append(&answer, "a\0" BAD "b", 6));
+    assert_int_equal(fm_answer_logprobs(&answer, entries, &error), FM_OK);
+    json_object_put(entries);
+    fm_answer_finish(&answer, FM_FINISH_STOP, NULL);
+    struct fm_buf buf;
+    fm_buf_init(&buf, 1u << 16);
+    struct fm_json_writer w = fm_json_writer_on(&buf);
+    fm_surface_completions.write(&answer, &w);
+    fm_buf_append(&buf, "", 1);
+    static const char expected[] = "\"top_logprobs\":[{\"a\\u0000\":-1,\"a\":-2},{\"" BAD "\":-1},{\"b\":0}],"
+                                   "\"text_offset\":[0,2,3]";
+    assert_non_null(strstr(buf.data, expected));
+    fm_buf_free(&buf);
+    fm_answer_free(&answer);
+}
+
 /* Two deltas, the second one with a character whose bytes are two tokens. */
 static void test_logprobs(void **state) {
     (void)state;
@@ -161,7 +193,6 @@ static void test_logprobs(void **state) {
     struct fm_json_writer w = fm_json_writer_on(&buf);
     fm_surface_completions.write(&answer, &w);
     struct json_object *object = json_of(buf.data, buf.len);
-#define BAD "\xef\xbf\xbd" /* a part of a character */
     assert_json(object, "choices.0.logprobs",
                 "{\"tokens\":[\"h\xc3\xa9\",\"" BAD "\",\"" BAD "\",\"!\"],\"token_logprobs\":[-0.5,-1,0,-3],"
                 "\"top_logprobs\":[{\"h\xc3\xa9\":-0.5,\"x\":-2},{\"" BAD "\":-1},{\"" BAD "\":0},{\"!\":-3}],"
@@ -392,11 +423,17 @@ static void test_room_after_an_echo(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bodies),       cmocka_unit_test(test_long_echo),
-        cmocka_unit_test(test_many_choices), cmocka_unit_test(test_jobs),
-        cmocka_unit_test(test_logprobs),     cmocka_unit_test(test_prompts),
-        cmocka_unit_test(test_object),       cmocka_unit_test(test_stream),
-        cmocka_unit_test(test_echo),         cmocka_unit_test(test_room_after_an_echo),
+        cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_long_echo),
+        cmocka_unit_test(test_many_choices),
+        cmocka_unit_test(test_jobs),
+        cmocka_unit_test(test_logprobs),
+        cmocka_unit_test(test_odd_tokens),
+        cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_object),
+        cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_echo),
+        cmocka_unit_test(test_room_after_an_echo),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return failed + cmocka_run_group_tests(tests, with_slow_host, NULL);

@@ -65,6 +65,7 @@ static const struct row chat[] = {
     {CHAT_OF(",\"file\":\"" HELLO "\""), "invalid_type", "messages[0].content[0].file"},
     {CHAT_OF(",\"file\":{}"), "missing_required_parameter", "messages[0].content[0].file.file_data"},
     {CHAT_OF(",\"file\":{\"file_id\":\"file_1\"}"), "unsupported_parameter", "messages[0].content[0].file.file_id"},
+    {CHAT_OF(",\"file\":{\"file_url\":\"http://x\"}"), "unsupported_parameter", "messages[0].content[0].file.file_url"},
     {CHAT_OF(",\"file\":{\"file_data\":\"%\"}"), "invalid_value", "messages[0].content[0].file.file_data"},
     {CHAT_OF(",\"file\":{\"file_data\":\"JVBERi0xLjcK\"}"), "unsupported_value",
      "messages[0].content[0].file.file_data"},
@@ -102,14 +103,45 @@ static void the_model_reads_a_named_part(void **state) {
         "{\"role\":\"tool\",\"content\":\"<file>\\nhello\\n</file>\\n\",\"tool_call_id\":\"1\"}]");
 }
 
-/* Beside an image each part is a value. */
+/* Beside an image, what is between the images is one text. */
 static void a_file_beside_an_image(void **state) {
     (void)state;
     check_job(&fm_surface_responses,
               INPUT("{\"type\":\"input_file\",\"file_data\":\"aGVsbG8K\"},"
                     "{\"type\":\"input_image\",\"image_url\":\"data:image/png;base64,iVBORw0KGgo=\"}"),
-              USER("[{\"type\":\"text\",\"text\":\"sum\"},{\"type\":\"text\",\"text\":\"<file>\\nhello\\n</file>\\n\"},"
+              USER("[{\"type\":\"text\",\"text\":\"sum\\n<file>\\nhello\\n</file>\\n\"},"
                    "{\"type\":\"image\",\"data\":\"iVBORw0KGgo=\"}]"));
+    check_job(&fm_surface_responses,
+              INPUT("{\"type\":\"input_image\",\"image_url\":\"data:image/png;base64,iVBORw0KGgo=\"},"
+                    "{\"type\":\"input_file\",\"file_data\":\"aGVsbG8K\"},{\"type\":\"input_text\",\"text\":\"it\"}"),
+              USER("[{\"type\":\"text\",\"text\":\"sum\"},{\"type\":\"image\",\"data\":\"iVBORw0KGgo=\"},"
+                   "{\"type\":\"text\",\"text\":\"<file>\\nhello\\n</file>\\nit\"}]"));
+}
+
+/* A byte in base64 may become six as JSON. What an engine would not take is refused here. */
+static void test_what_grows(void **state) {
+    (void)state;
+    static const char open[] =
+        "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"file\",\"file\":{\"file_data\":\"";
+    for (size_t over = 0; over <= 1; over++) {
+        struct fm_buf body;
+        fm_buf_init(&body, 16u << 20);
+        fm_buf_append_str(&body, open);
+        for (size_t i = 0; i < (over ? 1000000 : 900000); i++) {
+            fm_buf_append(&body, "AQEB", 4); /* three bytes of the value 1 */
+        }
+        fm_buf_append(&body, "\"}}]}]}", 8);
+        struct json_object *params = json_of(body.data, body.len - 1);
+        struct fm_request request;
+        struct fm_error error = {.code = FM_OK};
+        enum fm_code code = fm_surface_chat.parse(params, &request, &error);
+        assert_int_equal(code, over ? FM_CONTEXT_OVERFLOW : FM_OK);
+        if (code == FM_OK) {
+            fm_request_free(&request);
+        }
+        json_object_put(params);
+        fm_buf_free(&body);
+    }
 }
 
 /* The stored input has the part unchanged. */
@@ -124,10 +156,9 @@ static void files_are_kept(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_taken_or_refused),
-        cmocka_unit_test(the_model_reads_a_named_part),
-        cmocka_unit_test(a_file_beside_an_image),
-        cmocka_unit_test(files_are_kept),
+        cmocka_unit_test(rows_are_taken_or_refused), cmocka_unit_test(the_model_reads_a_named_part),
+        cmocka_unit_test(a_file_beside_an_image),    cmocka_unit_test(files_are_kept),
+        cmocka_unit_test(test_what_grows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

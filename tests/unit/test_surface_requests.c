@@ -634,7 +634,7 @@ static void test_lengths(void **state) {
         const char *param;
     } rows[] = {
         {"{\"input\":\"%s\"}", "x", 10485760, "string_above_max_length", "input"},
-        {"{\"input\":\"%s\"}", "\xc3\xa9", 10485760, "string_above_max_length", "input"}, /* characters, not bytes */
+        {"{\"input\":\"%s\"}", "x\xc3\xa9", 5242880, "string_above_max_length", "input"}, /* characters, not bytes */
         {"{" IN ",\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"%s\",\"schema\":{}}}}", "x", 64,
          "string_above_max_length", "text.format.name"},
         {"{" IN ",\"fm\":{\"grammar\":{\"syntax\":\"lark\",\"definition\":\"%s\"}}}", "x", 65536,

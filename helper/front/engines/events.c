@@ -596,6 +596,7 @@ static void on_finished(struct fm_job *job, struct json_object *params) {
     read_error(params, FM_INTERNAL, &error);
     note_availability(job, &error);
     fm_request_rename_param(&job->answer.request, &error);
+    fm_request_name_prompt(&job->answer.request, job->answer.choice, &error);
     fm_job_fail_or_move_locked(job, &error);
 }
 

@@ -517,7 +517,7 @@ class Completions(HelperTest):
     def test_errors(self):
         helper = self.helper()
         self.assert_error(self.complete(helper, "x", best_of=2), "INVALID_REQUEST", "best_of", "unsupported_parameter")
-        self.assert_error(self.complete(helper, [1, 2]), "INVALID_REQUEST", "prompt", "unsupported_value")
+        self.assert_error(self.complete(helper, [1, 2]), "INVALID_REQUEST", "prompt[0]", "unsupported_value")
         self.assert_error(self.complete(helper, "word " * 5000, echo=True), "CONTEXT_OVERFLOW")
         grammar = {"grammar": {"syntax": "regex", "definition": "x"}}  # the fake engine does not support it
         self.assert_error(self.complete(helper, "x", fm=grammar), "INVALID_REQUEST", "fm.grammar")

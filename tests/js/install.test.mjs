@@ -125,14 +125,21 @@ const ask = async (onText) => {
   sender.once("text", () => onText(sender));
   return handlers["model:ask"]({ sender }, "Count from one to one thousand.");
 };
+/** How an answer ends that is interrupted at its first text. An answer that happens to be short is asked for again. */
+const interrupt = async (how) => {
+  let end;
+  do end = await ask(how);
+  while (end.ok);
+  return end;
+};
 const helper = () => children().trim().split("\\n").map(Number).find((pid) => {
   try { return require("node:fs").readlinkSync("/proc/" + pid + "/exe").endsWith("fm-proxy"); } catch { return false; }
 });
 const drive = async () => {
   const { compatible } = await handlers["model:check"]();
-  const killed = await ask(() => process.kill(helper(), "SIGKILL"));
-  const stopped = await ask((sender) => ipcMain.emit("model:stop", { sender }));
-  const closed = await ask((sender) => sender.emit("destroyed"));
+  const killed = await interrupt(() => process.kill(helper(), "SIGKILL"));
+  const stopped = await interrupt((sender) => ipcMain.emit("model:stop", { sender }));
+  const closed = await interrupt((sender) => sender.emit("destroyed"));
   const quit = once(app, "quit");
   app.emit("will-quit", { preventDefault() {} });
   await quit;

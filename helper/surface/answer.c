@@ -7,8 +7,8 @@
 #include "base/utf8.h"
 #include "protocol/frame.h"
 #include "surface/ignored.h"
-#include "surface/timings.h"
 #include "surface/request.h"
+#include "surface/timings.h"
 #include "surface/usage.h"
 
 #include <stddef.h>

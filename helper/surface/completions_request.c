@@ -13,7 +13,7 @@
 
 /* ---- the prompts ---- */
 
-/* Checks a list of texts. Each text gets answers of its own. */
+/* Checks a list of texts, each of which gets answers. */
 static enum fm_code check_list(struct json_object *list, const struct fm_path *at, struct fm_error *error) {
     static const char note[] = "fm-proxy takes a string, or an array of strings.";
     size_t count = json_object_array_length(list);

@@ -119,8 +119,10 @@ void fm_file_append(struct json_object *file, struct fm_buf *text) {
         return;
     }
     size_t mark = fm_utf8_mark(text->data + start, text->len - start);
-    memmove(text->data + start, text->data + start + mark, text->len - start - mark);
-    text->len -= mark;
+    if (mark > 0) {
+        memmove(text->data + start, text->data + start + mark, text->len - start - mark);
+        text->len -= mark;
+    }
     end_line(text);
     fm_buf_append_str(text, "</file>\n");
 }

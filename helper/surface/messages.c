@@ -197,10 +197,9 @@ static void append_part(const struct fm_part_kind *kind, struct json_object *par
     fm_buf_append(buf, json_object_get_string(text), (size_t)json_object_get_string_len(text));
 }
 
-/* Writes the parts of a checked content from `index` up to the next image, which are texts and files, as one text. */
-static size_t write_texts(const struct fm_dialect *dialect, struct json_object *content, size_t index,
-                          struct fm_buf *scratch, struct fm_json_writer *w) {
-    size_t end = find_image(dialect, content, index);
+/* Writes the parts of a checked content from `index` up to `end`, which are texts and files, as one text. */
+static void write_texts(const struct fm_dialect *dialect, struct json_object *content, size_t index, size_t end,
+                        struct fm_buf *scratch, struct fm_json_writer *w) {
     fm_buf_reset(scratch);
     for (; index < end; index++) {
         struct json_object *part = json_object_array_get_idx(content, index);
@@ -208,7 +207,6 @@ static size_t write_texts(const struct fm_dialect *dialect, struct json_object *
     }
     fm_json_string(w, scratch->data ? scratch->data : "", scratch->len);
     w->buf->failed |= scratch->failed;
-    return end;
 }
 
 static void write_image(const struct fm_dialect *dialect, struct json_object *part, struct fm_json_writer *w) {
@@ -230,17 +228,19 @@ static void write_parts(const struct fm_dialect *dialect, struct json_object *co
                         struct fm_json_writer *w) {
     size_t count = json_object_array_length(content);
     fm_json_array_begin(w);
-    for (size_t i = 0; i < count;) {
+    for (size_t i = 0; i < count; i++) {
         size_t image = find_image(dialect, content, i);
         if (image > i) {
             fm_json_object_begin(w);
             fm_json_key_str(w, "type", "text");
             fm_json_key(w, "text");
-            i = write_texts(dialect, content, i, scratch, w);
+            write_texts(dialect, content, i, image, scratch, w);
             fm_json_object_end(w);
-        } else {
-            write_image(dialect, json_object_array_get_idx(content, i++), w);
         }
+        if (image < count) {
+            write_image(dialect, json_object_array_get_idx(content, image), w);
+        }
+        i = image;
     }
     fm_json_array_end(w);
 }
@@ -251,11 +251,12 @@ void fm_content_write(const struct fm_dialect *dialect, struct json_object *cont
         fm_json_value(w, content);
         return;
     }
-    if (fm_content_has_images(dialect, content)) {
+    size_t count = json_object_array_length(content);
+    if (find_image(dialect, content, 0) < count) {
         write_parts(dialect, content, scratch, w);
-        return;
+    } else {
+        write_texts(dialect, content, 0, count, scratch, w);
     }
-    (void)write_texts(dialect, content, 0, scratch, w);
 }
 
 void fm_message_write(const struct fm_dialect *dialect, struct json_object *message, struct fm_buf *scratch,

@@ -73,7 +73,7 @@ function append(to: TextLogprobs, more: TextLogprobs): TextLogprobs {
 
 /** Collects the chunks of a stream. */
 export class CompletionChunks implements Chunks<CompletionChunk> {
-  readonly #choices: WireCompletion["choices"] = [];
+  readonly #choices = new Map<number, WireCompletion["choices"][number]>();
   #whole: WireCompletion | null = null;
   #usage: WireCompletion["usage"] = null;
 
@@ -82,18 +82,20 @@ export class CompletionChunks implements Chunks<CompletionChunk> {
     this.#usage = chunk.usage ?? this.#usage;
     for (const choice of chunk.choices) {
       const { index, text, finish_reason, logprobs } = choice;
-      let whole = this.#choices.find((each) => each.index === index);
-      if (!whole) this.#choices.push((whole = { ...choice, text: "", logprobs: null }));
+      const whole = this.#choices.get(index) ?? { ...choice, text: "", logprobs: null };
+      this.#choices.set(index, whole);
       whole.text += text;
       whole.finish_reason = finish_reason ?? whole.finish_reason;
       if (logprobs) whole.logprobs = append(whole.logprobs ?? noLogprobs(), logprobs);
     }
-    this.#whole = { ...this.#whole, ...chunk, choices: this.#choices, usage: null };
+    this.#whole = { ...this.#whole, ...chunk, usage: null };
   }
 
   /** The completion; null: there was no chunk. If the stream has not `ended`, the tokens are not counted. */
   whole(ended: boolean): WireCompletion | null {
-    if (this.#whole === null || ended) return this.#whole && { ...this.#whole, usage: this.#usage };
-    return { ...this.#whole, choices: this.#whole.choices.map((choice) => ({ ...choice, finish_reason: null })) };
+    if (this.#whole === null) return null;
+    const choices = [...this.#choices.values()];
+    if (ended) return { ...this.#whole, choices, usage: this.#usage };
+    return { ...this.#whole, choices: choices.map((choice) => ({ ...choice, finish_reason: null })) };
   }
 }

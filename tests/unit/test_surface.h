@@ -158,6 +158,28 @@ static inline void check_body(const struct fm_surface *surface, const char *body
     }
 }
 
+/* A body that is accepted (`code` NULL), ignored in part, or refused. */
+struct body_row {
+    const char *body;
+    const char *code; /* as for check_body */
+    const char *param;
+};
+
+static inline void check_bodies(const struct fm_surface *surface, const struct body_row *rows, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        check_body(surface, rows[i].body, rows[i].code, rows[i].param);
+    }
+}
+
+/* Checks that the stored input has the second part of its first message unchanged. */
+static inline void check_kept_part(const char *body, const char *part) {
+    struct fm_request request = request_of(&fm_surface_responses, body);
+    struct json_object *kept = json_of(request.conversation.input.data, request.conversation.input.len);
+    assert_json(kept, "0.content.1", part);
+    json_object_put(kept);
+    fm_request_free(&request);
+}
+
 /* Checks the members that the engine gets for a valid body. */
 static inline void check_job(const struct fm_surface *surface, const char *body, const char *job) {
     struct fm_request request = request_of(surface, body);
@@ -212,6 +234,18 @@ static inline void produce(struct fm_answer *answer, const char *delta) {
     }
 }
 
+/* The object of an answer as it stands now. */
+static inline struct json_object *object_now(const struct fm_answer *answer) {
+    struct fm_buf buf;
+    fm_buf_init(&buf, 1u << 24);
+    struct fm_json_writer w = fm_json_writer_on(&buf);
+    answer->surface->write(answer, &w);
+    assert_false(buf.failed);
+    struct json_object *object = json_of(buf.data, buf.len);
+    fm_buf_free(&buf);
+    return object;
+}
+
 /* Runs `script` and captures its stream. Returns the final object. */
 static inline struct json_object *run(const struct script *script, struct stream *stream) {
     *stream = (struct stream){.count = 0};
@@ -239,13 +273,7 @@ static inline struct json_object *run(const struct script *script, struct stream
     fm_answer_finish(&answer, script->finish, script->error);
     pull(&answer, stream);
     assert_int_equal(pull(&answer, stream), 0);
-    struct fm_buf buf;
-    fm_buf_init(&buf, 1u << 24);
-    struct fm_json_writer w = fm_json_writer_on(&buf);
-    script->surface->write(&answer, &w);
-    assert_false(buf.failed);
-    struct json_object *object = json_of(buf.data, buf.len);
-    fm_buf_free(&buf);
+    struct json_object *object = object_now(&answer);
     fm_answer_free(&answer);
     return object;
 }

@@ -188,11 +188,7 @@ static void test_logprobs(void **state) {
     answer.usage.output = 4;
     fm_answer_finish(&answer, FM_FINISH_STOP, NULL);
     pull(&answer, &stream);
-    struct fm_buf buf;
-    fm_buf_init(&buf, 1u << 16);
-    struct fm_json_writer w = fm_json_writer_on(&buf);
-    fm_surface_completions.write(&answer, &w);
-    struct json_object *object = json_of(buf.data, buf.len);
+    struct json_object *object = object_now(&answer);
     assert_json(object, "choices.0.logprobs",
                 "{\"tokens\":[\"h\xc3\xa9\",\"" BAD "\",\"" BAD "\",\"!\"],\"token_logprobs\":[-0.5,-1,0,-3],"
                 "\"top_logprobs\":[{\"h\xc3\xa9\":-0.5,\"x\":-2},{\"" BAD "\":-1},{\"" BAD "\":0},{\"!\":-3}],"
@@ -205,7 +201,6 @@ static void test_logprobs(void **state) {
     assert_null(at(stream.events[2], "choices.0.logprobs"));
     json_object_put(object);
     stream_free(&stream);
-    fm_buf_free(&buf);
     fm_answer_free(&answer);
 }
 
@@ -260,11 +255,7 @@ static void test_prompts(void **state) {
     }
     fm_answer_finish(&answer, FM_FINISH_STOP, NULL);
     pull(&answer, &stream);
-    struct fm_buf buf;
-    fm_buf_init(&buf, 1u << 16);
-    struct fm_json_writer w = fm_json_writer_on(&buf);
-    fm_surface_completions.write(&answer, &w);
-    struct json_object *object = json_of(buf.data, buf.len);
+    struct json_object *object = object_now(&answer);
     assert_json(object, "choices",
                 "[{\"index\":0,\"text\":\"a\\u0000w\",\"logprobs\":null,\"finish_reason\":\"length\"},"
                 "{\"index\":1,\"text\":\"a\\u0000x\",\"logprobs\":null,\"finish_reason\":\"length\"},"
@@ -281,7 +272,6 @@ static void test_prompts(void **state) {
     assert_int_equal(finishes, 4);
     json_object_put(object);
     stream_free(&stream);
-    fm_buf_free(&buf);
     fm_answer_free(&answer);
 }
 

@@ -14,15 +14,9 @@
     "{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\",\"arguments\":\"{}\"},"                              \
     "{\"type\":\"function_call_output\",\"call_id\":\"1\",\"output\":"
 
-struct row {
-    const char *body;
-    const char *code; /* NULL: accepted */
-    const char *param;
-};
-
 #define AT "input[0].content[1]"
 
-static const struct row responses[] = {
+static const struct body_row responses[] = {
     {DATA(HELLO), NULL, NULL},
     {DATA("aGVsbG8K"), NULL, NULL},
     {DATA("DATA:;BASE64,aGVsbG8K"), NULL, NULL},
@@ -58,7 +52,7 @@ static const struct row responses[] = {
      "input[1].output[0].file_id"},
 };
 
-static const struct row chat[] = {
+static const struct body_row chat[] = {
     {CHAT_OF(",\"file\":{\"filename\":\"a.txt\",\"file_data\":\"" HELLO "\"}"), NULL, NULL},
     {CHAT_OF(",\"file\":{\"file_data\":\"aGVsbG8K\"}"), NULL, NULL},
     {CHAT_OF(""), "missing_required_parameter", "messages[0].content[0].file"},
@@ -73,13 +67,9 @@ static const struct row chat[] = {
 
 static void rows_are_taken_or_refused(void **state) {
     (void)state;
-    for (size_t i = 0; i < sizeof responses / sizeof responses[0]; i++) {
-        check_body(&fm_surface_responses, responses[i].body, responses[i].code, responses[i].param);
-        check_body(&fm_surface_input_tokens, responses[i].body, responses[i].code, responses[i].param);
-    }
-    for (size_t i = 0; i < sizeof chat / sizeof chat[0]; i++) {
-        check_body(&fm_surface_chat, chat[i].body, chat[i].code, chat[i].param);
-    }
+    check_bodies(&fm_surface_responses, responses, sizeof responses / sizeof responses[0]);
+    check_bodies(&fm_surface_input_tokens, responses, sizeof responses / sizeof responses[0]);
+    check_bodies(&fm_surface_chat, chat, sizeof chat / sizeof chat[0]);
 }
 
 #define USER(content) "\"messages\":[{\"role\":\"user\",\"content\":" content "}]"
@@ -147,11 +137,7 @@ static void test_what_grows(void **state) {
 /* The stored input has the part unchanged. */
 static void files_are_kept(void **state) {
     (void)state;
-    struct fm_request request = request_of(&fm_surface_responses, DATA(HELLO));
-    struct json_object *kept = json_of(request.conversation.input.data, request.conversation.input.len);
-    assert_json(kept, "0.content.1", "{\"type\":\"input_file\",\"filename\":\"a.txt\",\"file_data\":\"" HELLO "\"}");
-    json_object_put(kept);
-    fm_request_free(&request);
+    check_kept_part(DATA(HELLO), "{\"type\":\"input_file\",\"filename\":\"a.txt\",\"file_data\":\"" HELLO "\"}");
 }
 
 int main(void) {

@@ -14,15 +14,9 @@
 #define CHAT_IMAGE(m) CHAT("{\"type\":\"image_url\"" m "}")
 #define CHAT_FROM(u)  CHAT_IMAGE(",\"image_url\":{\"url\":\"" u "\"}")
 
-struct row {
-    const char *body;
-    const char *code; /* NULL: accepted */
-    const char *param;
-};
-
 #define AT "input[0].content[1]"
 
-static const struct row responses[] = {
+static const struct body_row responses[] = {
     {FROM(URL), NULL, NULL},
     {FROM("DATA:Image/PNG;Base64,iVBORw0KGgo="), NULL, NULL},
     {FROM("data:image/jpeg;base64,AAAA"), NULL, NULL},
@@ -78,7 +72,7 @@ static const struct row responses[] = {
      "unsupported_parameter", "input[1].output[0].type"},
 };
 
-static const struct row chat[] = {
+static const struct body_row chat[] = {
     {CHAT_FROM(URL), NULL, NULL},
     {CHAT_IMAGE(",\"image_url\":{\"url\":\"" URL "\",\"detail\":\"low\"}"), NULL, NULL},
     {CHAT_FROM("https://example.com/a.png"), "unsupported_value", "messages[0].content[0].image_url.url"},
@@ -98,13 +92,9 @@ static const struct row chat[] = {
 
 static void rows_are_taken_or_refused(void **state) {
     (void)state;
-    for (size_t i = 0; i < sizeof responses / sizeof responses[0]; i++) {
-        check_body(&fm_surface_responses, responses[i].body, responses[i].code, responses[i].param);
-        check_body(&fm_surface_input_tokens, responses[i].body, responses[i].code, responses[i].param);
-    }
-    for (size_t i = 0; i < sizeof chat / sizeof chat[0]; i++) {
-        check_body(&fm_surface_chat, chat[i].body, chat[i].code, chat[i].param);
-    }
+    check_bodies(&fm_surface_responses, responses, sizeof responses / sizeof responses[0]);
+    check_bodies(&fm_surface_input_tokens, responses, sizeof responses / sizeof responses[0]);
+    check_bodies(&fm_surface_chat, chat, sizeof chat / sizeof chat[0]);
 }
 
 static void what_the_engine_gets(void **state) {
@@ -179,11 +169,7 @@ static void the_first_one_has_a_path(void **state) {
 /* The stored input has the parts unchanged. */
 static void images_are_kept(void **state) {
     (void)state;
-    struct fm_request request = request_of(&fm_surface_responses, FROM(URL));
-    struct json_object *kept = json_of(request.conversation.input.data, request.conversation.input.len);
-    assert_json(kept, "0.content.1", "{\"type\":\"input_image\",\"image_url\":\"" URL "\"}");
-    json_object_put(kept);
-    fm_request_free(&request);
+    check_kept_part(FROM(URL), "{\"type\":\"input_image\",\"image_url\":\"" URL "\"}");
 }
 
 int main(void) {

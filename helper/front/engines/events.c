@@ -320,8 +320,7 @@ static void on_accepted(struct fm_job *job, struct json_object *params) {
     job->accepted_ms = job->progress_ms;
     job->answer.timings.queue_us += fm_now_us() - job->queued_us;
     job->answer.any_order = job->engine->program->descriptor.any_order;
-    bool first = !job->answer.opened; /* for a later choice, the stream is open already */
-    if (!job->stopping && first) {
+    if (!job->stopping && !job->answer.opened) { /* the first choice */
         if (embeds(job) && !take_dimension(job, params)) {
             return;
         }

@@ -18,6 +18,8 @@
 #define FM_STATE_BYTES_MAX   262144 /* bytes of all states together */
 #define FM_STOPS_MAX         4u     /* stop strings of a job; OpenAI's limit */
 #define FM_INPUTS_MAX        2048u  /* texts to embed; OpenAI's limit */
+#define FM_QUESTIONS_MAX     400u   /* to decide; OpenAI's limit */
+#define FM_QUESTION_CHOICES_MAX       255u   /* answers of a question; OpenAI's limit */
 #define FM_LOGIT_BIASES_MAX  1024   /* of a job */
 #define FM_TOP_LOGPROBS_MAX  20u    /* alternatives of a token; OpenAI's limit */
 #define FM_LOGPROB_BYTES_MAX 2048u  /* bytes of a token in its entry; a longer token is cut */
@@ -45,6 +47,7 @@
 #define FM_JOB_TOOL_DELTA        "job.tool_delta"
 #define FM_JOB_STATE             "job.state"
 #define FM_JOB_EMBEDDING         "job.embedding"
+#define FM_JOB_DECISION          "job.decision"
 #define FM_JOB_RESTARTED         "job.restarted"
 #define FM_JOB_FINISHED          "job.finished"
 
@@ -68,7 +71,9 @@
     ROW(STOPS, "stops")                                                                                                \
     ROW(PENALTIES, "penalties")                                                                                        \
     ROW(LOGIT_BIAS, "logit_bias")                                                                                      \
-    ROW(LOGPROBS, "logprobs")
+    ROW(LOGPROBS, "logprobs")                                                                                          \
+    ROW(PREFILL, "prefill")                                                                                            \
+    ROW(DECISIONS, "decisions")
 
 #define FM_FEATURE_INDEX(id, name) FM_FEATURE_INDEX_##id,
 #define FM_FEATURE_BIT(id, name)   FM_FEATURE_##id = 1 << FM_FEATURE_INDEX_##id,

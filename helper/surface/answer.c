@@ -135,7 +135,7 @@ void fm_answer_restart(struct fm_answer *answer, bool all) {
     answer->call_count = 0;
     answer->state_count = 0;
     answer->state_bytes = 0;
-    answer->vector_count = 0;
+    answer->entry_count = 0;
     fm_buf_free(&answer->output);
     fm_buf_free(&answer->pieces);
     fm_logprobs_free(answer);
@@ -321,7 +321,8 @@ enum fm_code fm_answer_call(struct fm_answer *answer, const char *name, struct f
 
 /* Adds an empty text to a completed answer that has no text, no call and no refusal. The last room is for this part. */
 static void end_with_text(struct fm_answer *answer) {
-    bool wanted = answer->surface->item_prefix && answer->finish == FM_FINISH_STOP && answer->call_count == 0;
+    bool wanted = answer->surface->item_prefix && answer->finish == FM_FINISH_STOP && answer->call_count == 0 &&
+                  !answer->request.prefill_only;
     if (wanted && !fm_answer_has(answer, FM_PART_TEXT) && !fm_answer_has(answer, FM_PART_REFUSAL)) {
         struct fm_output_part *part = &answer->parts[answer->part_count++];
         *part = (struct fm_output_part){.kind = FM_PART_TEXT, .start = answer->output.len};
@@ -331,7 +332,8 @@ static void end_with_text(struct fm_answer *answer) {
 
 void fm_answer_finish(struct fm_answer *answer, enum fm_finish finish, const struct fm_error *error) {
     static const struct fm_error unknown = {.code = FM_INTERNAL, .detail = "The engine failed."};
-    answer->finish = finish;
+    bool whole = finish == FM_FINISH_LENGTH && answer->request.prefill_only; /* nothing more was asked for */
+    answer->finish = whole ? FM_FINISH_STOP : finish;
     answer->finished = true;
     answer->completed_at = fm_wall_seconds();
     end_with_text(answer);
@@ -403,6 +405,9 @@ void fm_answer_write_choice(const struct fm_answer *answer, struct fm_json_write
     }
     if (answer->request.repeatable) {
         fm_json_key_bool(w, "repeatable", true);
+    }
+    if (answer->request.prefill_only) {
+        fm_json_key_bool(w, "generate", false);
     }
     if (answer->surface->check_cut && answer->choice > 0) {
         fm_json_key_double(w, "frequency_penalty", LOOP_PENALTY);

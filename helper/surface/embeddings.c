@@ -86,10 +86,10 @@ static void write_numbers(const float *values, size_t count, struct fm_json_writ
 
 static void write_entry(struct fm_answer *answer, const float *values) {
     struct fm_json_writer w = fm_json_writer_on(&answer->output);
-    w.comma = answer->vector_count > 0;
+    w.comma = answer->entry_count > 0;
     fm_json_object_begin(&w);
     fm_json_key_str(&w, "object", "embedding");
-    fm_json_key_int(&w, "index", (int64_t)answer->vector_count);
+    fm_json_key_int(&w, "index", (int64_t)answer->entry_count);
     fm_json_key(&w, "embedding");
     if (answer->request.base64) {
         fm_vector_write(values, wanted(answer), &w);
@@ -118,12 +118,12 @@ static enum fm_code add_vector(struct fm_answer *answer, const char *text, size_
         answer->output.len = before; /* keeps only whole entries */
         return fm_fail_no_memory(error);
     }
-    answer->vector_count++;
+    answer->entry_count++;
     return FM_OK;
 }
 
 enum fm_code fm_answer_vector(struct fm_answer *answer, const char *text, size_t len, struct fm_error *error) {
-    if (answer->vector_count == answer->request.input_count) {
+    if (answer->entry_count == answer->request.input_count) {
         return fm_fail(error, FM_INTERNAL, "the engine sent more vectors than there are inputs");
     }
     float *values = calloc(answer->dimension, sizeof *values);

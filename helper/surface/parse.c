@@ -31,6 +31,7 @@ static const struct {
     {"chat.completions.create", fm_chat_rules},
     {"completions.create", fm_completions_rules},
     {"embeddings.create", fm_embeddings_rules},
+    {"decisions.create", fm_decisions_rules},
 };
 
 /* ---- parameters that users know from another call ---- */
@@ -81,6 +82,12 @@ static const struct instead completions_instead[] = {
 static const struct instead embeddings_instead[] = {
     {"messages", "Send the texts in 'input'."},
     {"prompt", "Send the text in 'input'."},
+    {0},
+};
+
+static const struct instead decisions_instead[] = {
+    {"messages", "Send them in 'input'."},
+    {"instructions", "Send it as a message of 'input' with the role 'system'."},
     {0},
 };
 
@@ -262,4 +269,12 @@ enum fm_code fm_embeddings_parse(struct json_object *params, struct fm_request *
     struct fm_ignored ignored = {0};
     enum fm_code code = check_call(&call, params, &ignored, error);
     return code ? code : fm_embeddings_read(params, &ignored, request, error);
+}
+
+enum fm_code fm_decisions_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
+    static const struct call call = {.rules = fm_decisions_rules, .instead = decisions_instead};
+    struct fm_ignored ignored = {0};
+    enum fm_code code = fm_decisions_prepare(params, error);
+    code = code ? code : check_call(&call, params, &ignored, error);
+    return code ? code : fm_decisions_read(params, &ignored, request, error);
 }

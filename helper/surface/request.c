@@ -75,7 +75,7 @@ static const char *const service_tiers[] = {"auto", "default", "flex", "scale", 
 static const char *const cache_modes[] = {"implicit", "explicit", NULL};
 static const char *const cache_ttls[] = {"30m", NULL};
 
-static const struct fm_rule cache_rules[] = {
+const struct fm_rule fm_cache_rules[] = {
     {.name = "mode", .check = fm_check_enum, .words = cache_modes},
     {.name = "ttl", .check = fm_check_enum, .words = cache_ttls},
     {0},
@@ -127,10 +127,11 @@ const struct fm_rule fm_shared_rules[] = {
     {.name = "safety_identifier", .check = fm_check_string, .max = IDENTIFIER_MAX},
     {.name = "prompt_cache_key", .check = fm_check_string, .max = IDENTIFIER_MAX},
     {.name = "prompt_cache_retention", .check = fm_check_enum, .words = retentions},
-    {.name = "prompt_cache_options", .check = fm_check_object, .members = cache_rules},
+    {.name = "prompt_cache_options", .check = fm_check_object, .members = fm_cache_rules},
     {.name = "service_tier", .check = fm_check_enum, .words = service_tiers},
     {.name = "parallel_tool_calls", .check = fm_check_bool},
     {.name = "top_logprobs", .check = fm_check_int, .min = 0, .max = 20},
+    {.name = "generate", .check = fm_check_bool},
     {.members = fm_generation_rules},
 };
 
@@ -150,6 +151,7 @@ void fm_request_begin(struct fm_request *request, struct json_object *body, cons
     struct json_object *model = json_object_object_get(body, "model");
     struct json_object *fm = json_object_object_get(body, "fm");
     struct json_object *seed = json_object_object_get(body, "seed");
+    struct json_object *generate = json_object_object_get(body, "generate");
     struct json_object *stream_options = json_object_object_get(body, "stream_options");
     *request = (struct fm_request){
         .has_seed = seed != NULL,
@@ -164,6 +166,7 @@ void fm_request_begin(struct fm_request *request, struct json_object *body, cons
         .timings = json_object_get_boolean(json_object_object_get(fm, "timings")),
         .local_only = json_object_get_boolean(json_object_object_get(fm, "local_only")),
         .repeatable = json_object_get_boolean(json_object_object_get(fm, "repeatable")),
+        .prefill_only = generate && !json_object_get_boolean(generate),
     };
     fm_buf_init(&request->job_members, JOB_MAX);
     fm_buf_init(&request->echo, JOB_MAX);
@@ -220,6 +223,13 @@ void fm_request_write_effort(struct json_object *effort, struct fm_json_writer *
         fm_json_key_value(w, "effort", effort);
         fm_json_object_end(w);
     }
+}
+
+void fm_request_write_no_effort(struct fm_json_writer *w) {
+    fm_json_key(w, "reasoning");
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "effort", "none");
+    fm_json_object_end(w);
 }
 
 enum fm_code fm_request_end(struct fm_request *request, struct fm_error *error) {
@@ -282,4 +292,6 @@ void fm_request_free(struct fm_request *request) {
     fm_buf_free(&request->prompt_ends);
     fm_buf_free(&request->ignored);
     fm_buf_free(&request->extras);
+    json_object_put(request->questions);
+    request->questions = NULL;
 }

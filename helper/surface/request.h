@@ -22,6 +22,10 @@ extern const struct fm_rule fm_responses_rules[];
 extern const struct fm_rule fm_chat_rules[];
 extern const struct fm_rule fm_completions_rules[];
 extern const struct fm_rule fm_embeddings_rules[];
+extern const struct fm_rule fm_decisions_rules[];
+
+/* The members of `prompt_cache_options`. */
+extern const struct fm_rule fm_cache_rules[];
 
 /* The members of `fm` that all calls have. */
 extern const struct fm_rule fm_common_fm_rules[];
@@ -82,6 +86,9 @@ void fm_request_write_logit_bias(struct json_object *body, struct fm_json_writer
 /* Writes the job's member `reasoning`, unless `effort` (a checked word) is NULL. */
 void fm_request_write_effort(struct json_object *effort, struct fm_json_writer *w);
 
+/* Writes the job's member `reasoning` for an answer without a thought. */
+void fm_request_write_no_effort(struct fm_json_writer *w);
+
 /* Ends the request. Returns FM_OK, or FM_INTERNAL, with the request freed, if memory ran out since fm_request_begin. */
 FM_MUST_USE enum fm_code fm_request_end(struct fm_request *request, struct fm_error *error);
 
@@ -108,6 +115,11 @@ enum fm_code fm_chat_read(struct json_object *body, const struct fm_ignored *ign
                           struct fm_error *error);
 enum fm_code fm_embeddings_read(struct json_object *body, const struct fm_ignored *ignored, struct fm_request *request,
                                 struct fm_error *error);
+enum fm_code fm_decisions_read(struct json_object *body, const struct fm_ignored *ignored, struct fm_request *request,
+                               struct fm_error *error);
+
+/* Call it before the check: makes texts of what only decisions.create may have in its input, and so no checker knows. */
+enum fm_code fm_decisions_prepare(struct json_object *body, struct fm_error *error);
 
 /* parse.c: the functions fm_surface.parse of the calls. */
 enum fm_code fm_responses_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
@@ -116,5 +128,6 @@ enum fm_code fm_compact_parse(struct json_object *params, struct fm_request *req
 enum fm_code fm_completions_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
 enum fm_code fm_chat_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
 enum fm_code fm_embeddings_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
+enum fm_code fm_decisions_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
 
 #endif

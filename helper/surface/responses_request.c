@@ -324,10 +324,7 @@ static void write_purpose(enum fm_purpose purpose, struct fm_request *request, s
         request->repeatable = false; /* a token count does not depend on other jobs */
     } else if (purpose == FM_PURPOSE_SUMMARY) {
         fm_json_key_int(job, "temperature", 0);
-        fm_json_key(job, "reasoning");
-        fm_json_object_begin(job);
-        fm_json_key_str(job, "effort", "none");
-        fm_json_object_end(job);
+        fm_request_write_no_effort(job);
         fm_json_key_int(job, "max_tokens", FM_SUMMARY_TOKENS);
         request->choices = 2;
     }

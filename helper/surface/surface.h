@@ -98,6 +98,7 @@ struct fm_request {
     bool timings;       /* fm.timings: the object's member `fm` reports how long the answer took */
     bool local_only;    /* fm.local_only: the request may not go to an engine that uses another machine */
     bool repeatable;    /* fm.repeatable: the engine must have no other job meanwhile. Not in job_members */
+    bool prefill_only;  /* `generate` is false: the prompt is read, and nothing is generated. Not in job_members */
     enum fm_reasoning_dialect reasoning_dialect;
     bool logprobs;                             /* the answer has the log probabilities of its text's tokens */
     bool has_schema;                           /* the answer is to match a JSON schema */
@@ -108,7 +109,8 @@ struct fm_request {
     int64_t choices; /* how many answers, one after the other; for a compaction: tries; 0 means 1 */
     bool has_seed;
     int64_t seed;                        /* the first choice's; each later one adds 1. Not in job_members */
-    size_t input_count;                  /* embeddings: how many texts; 0: not an embeddings request */
+    size_t input_count;                  /* how many texts to embed, or questions to decide; 0: neither */
+    struct json_object *questions;       /* decisions: a checked list; owned; NULL: not a request for decisions */
     int64_t dimensions;                  /* embeddings: values of a vector; 0: as many as the model makes */
     bool base64;                         /* embeddings: the reply has vectors as base64 (protocol/vector.h) */
     bool store;                          /* the response is to be stored */
@@ -211,6 +213,7 @@ extern const struct fm_surface fm_surface_compact;
 extern const struct fm_surface fm_surface_chat;
 extern const struct fm_surface fm_surface_embeddings;
 extern const struct fm_surface fm_surface_completions;
+extern const struct fm_surface fm_surface_decisions;
 extern const struct fm_surface fm_surface_load;
 extern const struct fm_surface fm_surface_unload;
 
@@ -277,7 +280,7 @@ struct fm_answer {
     size_t state_bytes;
     bool any_order;         /* whether the engine's parts may come in any order; set before fm_answer_open */
     size_t dimension;       /* number of values in each of the engine's vectors */
-    size_t vector_count;    /* vectors so far */
+    size_t entry_count;     /* vectors or decisions so far */
     int64_t dropped;        /* messages that the engine left out of the prompt */
     struct fm_buf logprobs; /* of the text: entries as JSON, each with a comma after it; if request.logprobs */
     struct fm_buf marks;    /* where the engine's deltas ended in the output and in `logprobs`: logprobs.c */
@@ -395,6 +398,14 @@ FM_MUST_USE enum fm_code fm_answer_call(struct fm_answer *answer, const char *na
  * can hold.
  */
 FM_MUST_USE enum fm_code fm_answer_expect_vectors(struct fm_answer *answer, int64_t dimension, struct fm_error *error);
+
+/*
+ * Adds the decision about the next question. Call it after fm_answer_open. `logprobs` (borrowed, may be NULL) is the
+ * engine's list. FM_INTERNAL when it is not a list of log probabilities, when there is one decision too many, or when
+ * memory runs out. The answer then keeps what it had, and the caller should fail it.
+ */
+FM_MUST_USE enum fm_code fm_answer_decide(struct fm_answer *answer, struct json_object *logprobs,
+                                          struct fm_error *error);
 
 /*
  * Adds the vector of the next text. Call it after fm_answer_open. `vector` is in the form of protocol/vector.h.

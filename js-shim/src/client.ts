@@ -4,6 +4,7 @@ import { ChatCompletions } from "./chat.js";
 import { checkListener, checkOptions } from "./check-options.js";
 import { Completions } from "./completions.js";
 import type { Core } from "./core.js";
+import { Decisions } from "./decisions.js";
 import { Embeddings } from "./embeddings.js";
 import { FmError } from "./errors.js";
 import { Events, type ClientEvents } from "./events.js";
@@ -21,7 +22,19 @@ import { Safe } from "./safe.js";
 import { toStartError } from "./start-error.js";
 import { cancelledError, closedError, withoutOk } from "./stream.js";
 import { toFmError } from "./thrown.js";
-import type { CallOptions, Capabilities, JsonObject, Metrics, Operation, Pong, RequestOptions, Transport } from "./types.js";
+import type {
+  CallOptions,
+  Capabilities,
+  ChatCreateParams,
+  JsonObject,
+  Metrics,
+  Operation,
+  Pong,
+  RequestOptions,
+  ResponseCreateParams,
+  Transport,
+} from "./types.js";
+import { isObject } from "./types.js";
 
 /** Options of {@link createClient}. All of them have a default. */
 export interface ClientOptions {
@@ -193,6 +206,8 @@ export class Client {
   readonly completions: Completions;
   /** OpenAI's Embeddings API. */
   readonly embeddings: Embeddings;
+  /** OpenAI's Decisions API: questions about a text, answered by likelihoods. */
+  readonly decisions: Decisions;
   /** The models that the helper can use. */
   readonly models: Models;
   /** Whether this machine can answer requests. */
@@ -220,6 +235,7 @@ export class Client {
     this.chat = { completions: new ChatCompletions(withFallback) };
     this.completions = new Completions(withFallback);
     this.embeddings = new Embeddings(withFallback);
+    this.decisions = new Decisions(withFallback);
     this.models = new Models(core, async (reference, more) => {
       const { modelsDir = options.env?.["FM_PROXY_MODELS_DIR"] || undefined, cwd } = options;
       const folder = modelsDir === undefined ? undefined : resolve(cwd ?? "", modelsDir);
@@ -242,6 +258,7 @@ export class Client {
       chat: (body, more) => this.chat.completions.create(body as Whole<typeof body>, more),
       completions: (body, more) => this.completions.create(body as Whole<typeof body>, more),
       embeddings: (body, more) => this.embeddings.create(body, more),
+      decisions: (body, more) => this.decisions.create(body, more),
       generate: (params, more) => this.generate(params, more),
     });
   }
@@ -256,6 +273,26 @@ export class Client {
     if (!(core instanceof FmError)) return core.generate(params, options);
     if (typeof params?.fallback !== "function") throw core;
     return { value: await params.fallback([]), source: "fallback", rejected: [] };
+  }
+
+  /**
+   * Loads the model and reads the prompt of a request, but generates nothing. The next request that begins with the same prompt
+   * is answered sooner. A body with `messages` is a request to Chat Completions, any other one to Responses. Never throws, never
+   * rejects, and never asks the fallback: without a local model, or with an engine that can't read ahead, `ok` is false.
+   */
+  async prewarm(
+    body: ResponseCreateParams | ChatCreateParams,
+    options?: RequestOptions,
+  ): Promise<{ ok: true } | { ok: false; error: FmError }> {
+    try {
+      const chat = isObject(body) && "messages" in body;
+      const params = isObject(body) ? { ...body, generate: false, ...(chat ? {} : { store: false }) } : body;
+      const create = chat ? this.safe.chat.completions.create : this.safe.responses.create;
+      const result = await create(params as ResponseCreateParams & ChatCreateParams, options);
+      return result.ok ? { ok: true } : result;
+    } catch (reason) {
+      return { ok: false, error: toFmError(reason) }; // a getter of the body threw it
+    }
   }
 
   /**

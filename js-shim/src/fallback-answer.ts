@@ -14,7 +14,7 @@ export const UNSTORED = "resp_fallback_";
 /** Completes the answers of one method. */
 export interface Whole {
   /** The member of the helper's result that holds the answer. */
-  readonly name: "response" | "completion" | "embeddings";
+  readonly name: "response" | "completion" | "decision" | "embeddings";
   /** Makes the whole answer from the fallback's result. Throws an Error if the result contains no answer. */
   of(value: unknown): JsonObject;
   /** The messages of a stream that carries the whole answer. */
@@ -42,6 +42,7 @@ const MAKERS: Readonly<Record<FallbackMethod, (body: JsonObject, base: Base) => 
   "responses.create": wholeResponse,
   "chat.completions.create": wholeChat,
   "completions.create": wholeCompletion,
+  "decisions.create": wholeDecision,
   "embeddings.create": wholeEmbeddings,
 };
 
@@ -225,10 +226,25 @@ function chatPieces({ index, message, finish_reason, logprobs = null }: JsonObje
   ];
 }
 
-function wholeEmbeddings(body: JsonObject, { model }: Base): Whole {
-  const none = (): never => {
-    throw new Error("embeddings have no stream");
+/** Embeddings and decisions have no stream. */
+const none = (): never => {
+  throw new Error("this answer has no stream");
+};
+
+function wholeDecision(_body: JsonObject, { model }: Base): Whole {
+  return {
+    name: "decision",
+    of: (value) => {
+      const answers = listOf(value, "answers", null, "list of answers");
+      return marked({ model, usage: null, ...given(value), answers });
+    },
+    messages: none,
+    observe: none,
+    observed: none,
   };
+}
+
+function wholeEmbeddings(body: JsonObject, { model }: Base): Whole {
   return {
     name: "embeddings",
     of: (value) => {

@@ -13,6 +13,7 @@ export type FallbackMethod =
   | "responses.create"
   | "chat.completions.create"
   | "completions.create"
+  | "decisions.create"
   | "embeddings.create";
 
 /** The argument of a fallback function. */
@@ -31,6 +32,7 @@ export interface FallbackClient {
   responses?: { create(body: never, options?: never): unknown };
   chat?: { completions: { create(body: never, options?: never): unknown } };
   completions?: { create(body: never, options?: never): unknown };
+  decisions?: { create(body: never, options?: never): unknown };
   embeddings?: { create(body: never, options?: never): unknown };
 }
 
@@ -75,6 +77,7 @@ const METHODS: ReadonlySet<string> = new Set<FallbackMethod>([
   "responses.create",
   "chat.completions.create",
   "completions.create",
+  "decisions.create",
   "embeddings.create",
 ]);
 /** Members of a body that only this package's helper knows. */
@@ -135,9 +138,13 @@ export class FallbackTransport implements Transport {
   }
 }
 
-/** A request that must not leave this machine has no fallback: the fallback may be elsewhere. */
+/**
+ * A request that must not leave this machine has no fallback, because the fallback may be elsewhere. A request that only prewarms
+ * the local model has none either: the fallback would generate an answer.
+ */
 const staysHere = (params: JsonObject): boolean =>
-  isObject(params) && isObject(params["fm"]) && params["fm"]["local_only"] === true;
+  isObject(params) &&
+  ((isObject(params["fm"]) && params["fm"]["local_only"] === true) || params["generate"] === false);
 
 function unstored(id: string): FmError {
   const why = `the fallback answered ${id}, which is not stored. Send the conversation in \`input\``;

@@ -2,6 +2,7 @@
 import { readJson, takeBody, UnreadableBodyError, type Body } from "./body.js";
 import { createChat, streamChat } from "./chat.js";
 import { createCompletion, streamCompletion } from "./completions.js";
+import { createDecision } from "./decisions.js";
 import { createEmbeddings } from "./embeddings.js";
 import { FmError } from "./errors.js";
 import { sourceOf } from "./fallback.js";
@@ -51,6 +52,7 @@ const ROUTES: readonly Route[] = [
   { path: /\/chat\/completions$/, methods: { POST: chunked(createChat, streamChat) } },
   { path: /(?<!\/chat)\/completions$/, methods: { POST: chunked(createCompletion, streamCompletion) } },
   { path: /\/embeddings$/, methods: { POST: withBody(createEmbeddings) } },
+  { path: /\/decisions$/, methods: { POST: withBody(createDecision) } },
   { path: /\/responses$/, methods: { POST: responses } },
   { path: /\/responses\/input_tokens$/, methods: { POST: withBody(countInputTokens) } },
   { path: /\/responses\/compact$/, methods: { POST: withBody(compactResponse) } },

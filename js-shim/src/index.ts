@@ -37,6 +37,7 @@ export type {
 export { PROTOCOL_VERSION } from "./wire.js";
 export type { InputItems, InputTokens, ResponseStream, Responses } from "./responses.js";
 export type { Completions, CompletionStream } from "./completions.js";
+export type { Decisions } from "./decisions.js";
 export type { Embeddings } from "./embeddings.js";
 export type { Models } from "./models.js";
 export type { ChatCompletions, ChatStream } from "./chat.js";
@@ -55,6 +56,10 @@ export type {
   CompletionChoice,
   CompletionChunk,
   CompletionCreateParams,
+  Decision,
+  DecisionAnswer,
+  DecisionCreateParams,
+  DecisionQuestion,
   DeletedResponse,
   EmbeddingCreateParams,
   EmbeddingList,

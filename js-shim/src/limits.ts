@@ -127,6 +127,14 @@ export const metadata_value_characters = 512;
 export const identifier_characters = 64;
 /** Tokens of a summary that `responses.compact` makes. */
 export const summary_tokens = 1024;
+/** Questions of a request for decisions. */
+export const questions = 400;
+/** Choices or levels of a question; there are at least 2. */
+export const question_choices = 255;
+/** The longest choice, label or name of a question, in characters. */
+export const choice_characters = 512;
+/** The longest description of a choice or level, in characters. */
+export const description_characters = 4096;
 /** Texts of an embeddings request. */
 export const embedding_inputs = 2048;
 /** The longest side of an image. */

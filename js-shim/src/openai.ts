@@ -12,13 +12,18 @@ interface Asked extends ExtraParams {
   fm?: FmParams;
 }
 
+/** What a request for an answer may have. */
+interface AnswerAsked extends Asked {
+  generate?: boolean | null;
+}
+
 /** What answers have. */
 interface Answered {
   fm?: FmReport;
 }
 
 declare module "openai/resources/responses/responses" {
-  interface ResponseCreateParamsBase extends Asked {}
+  interface ResponseCreateParamsBase extends AnswerAsked {}
   interface Response extends Answered {}
   interface ResponseCompactParams {
     fm?: CommonFmParams;
@@ -32,7 +37,7 @@ declare module "openai/resources/responses/input-tokens" {
 }
 
 declare module "openai/resources/chat/completions/completions" {
-  interface ChatCompletionCreateParamsBase extends Asked {}
+  interface ChatCompletionCreateParamsBase extends AnswerAsked {}
   interface ChatCompletion extends Answered {}
   interface ChatCompletionChunk extends Answered {}
 }

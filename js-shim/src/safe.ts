@@ -8,6 +8,8 @@ import type {
   ChatCreateParams,
   Completion,
   CompletionCreateParams,
+  Decision,
+  DecisionCreateParams,
   EmbeddingCreateParams,
   EmbeddingList,
   JsonObject,
@@ -33,6 +35,7 @@ export interface SafeCalls {
   chat(body: ChatCreateParams, options: RequestOptions): Promise<ChatCompletion>;
   completions(body: CompletionCreateParams, options: RequestOptions): Promise<Completion>;
   embeddings(body: EmbeddingCreateParams, options: RequestOptions): Promise<EmbeddingList>;
+  decisions(body: DecisionCreateParams, options: RequestOptions): Promise<Decision>;
   generate<T>(params: GenerateParams<T>, options: RequestOptions): Promise<Generated<T>>;
 }
 
@@ -84,18 +87,23 @@ export class Safe {
   readonly embeddings: {
     create(body: EmbeddingCreateParams, options?: RequestOptions): Promise<SafeResult<"embeddings", EmbeddingList>>;
   };
+  /** OpenAI's Decisions API. */
+  readonly decisions: {
+    create(body: DecisionCreateParams, options?: RequestOptions): Promise<SafeResult<"decision", Decision>>;
+  };
   readonly #calls: SafeCalls;
 
   /** @internal */
   constructor(calls: SafeCalls) {
     this.#calls = calls;
     this.responses = {
-      create: (body, options) => ask("response", calls.responses, body, options),
+      create: (body, options) => ask("response", whole(calls.responses), body, options),
       stream: (body, options) => new SafeResponseStream((tell) => relay(calls.events, body, options ?? {}, tell)),
     };
-    this.chat = { completions: { create: (body, options) => ask("completion", calls.chat, body, options) } };
-    this.completions = { create: (body, options) => ask("completion", calls.completions, body, options) };
+    this.chat = { completions: { create: (body, options) => ask("completion", whole(calls.chat), body, options) } };
+    this.completions = { create: (body, options) => ask("completion", whole(calls.completions), body, options) };
     this.embeddings = { create: (body, options) => ask("embeddings", calls.embeddings, body, options) };
+    this.decisions = { create: (body, options) => ask("decision", calls.decisions, body, options) };
   }
 
   /** `client.generate`, with its own fallback. */
@@ -108,6 +116,12 @@ export class Safe {
   }
 }
 
+/** The call with an answer that comes as a whole, whatever `stream` the body has. */
+const whole =
+  <Body extends JsonObject, T>(call: (body: Body, options: RequestOptions) => Promise<T>) =>
+  (body: Body, options: RequestOptions): Promise<T> =>
+    call(isObject(body) ? { ...body, stream: false } : body, options);
+
 async function ask<Name extends string, Body extends JsonObject, T>(
   name: Name,
   call: (body: Body, options: RequestOptions) => Promise<T>,
@@ -116,7 +130,7 @@ async function ask<Name extends string, Body extends JsonObject, T>(
 ): Promise<SafeResult<Name, T>> {
   const options = given ?? {};
   try {
-    const answer = await call(isObject(body) ? { ...body, stream: false } : body, options);
+    const answer = await call(body, options);
     return { ok: true, source: sourceOf(answer), [name]: answer } as SafeResult<Name, T>;
   } catch (reason) {
     return { ok: false, error: errorOf(reason, options) };

@@ -2,6 +2,7 @@
 import type {
   ChatUsage,
   CommonFmParams,
+  DecisionQuestion,
   ExtraParams,
   FmParams,
   OutputItem,
@@ -10,6 +11,7 @@ import type {
   WireChatCompletion,
   WireCompaction,
   WireCompletion,
+  WireDecision,
   WireEmbeddings,
   WireEvent,
   WireResponse,
@@ -21,6 +23,8 @@ export type {
   ChatUsage,
   CommonFmParams,
   CompletionChunk,
+  DecisionAnswer,
+  DecisionQuestion,
   DeletedResponse,
   EngineSandbox,
   ExtraParams,
@@ -195,6 +199,21 @@ export interface Completion extends Omit<WireCompletion, "choices" | "usage"> {
 /** A choice of a completion that did not fail. */
 export interface CompletionChoice extends Omit<WireCompletion["choices"][number], "finish_reason"> {
   finish_reason: "stop" | "length" | "content_filter";
+}
+
+/** The body of `POST /decisions`. */
+export interface DecisionCreateParams extends AnyBody {
+  /** The text that the questions are about, or a conversation. */
+  input: string | readonly object[];
+  questions: readonly DecisionQuestion[];
+  model?: string | null;
+  fm?: CommonFmParams;
+}
+
+/** The answer of `decisions.create`. */
+export interface Decision extends Omit<WireDecision, "usage"> {
+  /** Null if a server does not count; OpenAI's type has no null. */
+  usage: ResponseUsage;
 }
 
 /** The body of `POST /embeddings`. */

@@ -50,6 +50,7 @@ export type Method =
   | "responses.input_tokens"
   | "chat.completions.create"
   | "embeddings.create"
+  | "decisions.create"
   | "completions.create"
   | "models.list"
   | "models.retrieve"
@@ -691,6 +692,77 @@ export interface CompletionChunk {
     /** The host's `fallback` gave the answer; absent: the local model. The npm package says it. */
     source?: "fallback";
   };
+}
+
+/** A question of a request for decisions. */
+export type DecisionQuestion =
+  | {
+    type: "predicate";
+    name?: string | null;
+    instructions: string | JsonObject[];
+  }
+  | {
+    type: "choice";
+    name?: string | null;
+    instructions: string | JsonObject[];
+    choices: {
+      value: string | boolean;
+      description?: string | null;
+    }[];
+  }
+  | {
+    type: "score";
+    name?: string | null;
+    instructions: string | JsonObject[];
+    levels: {
+      label: string;
+      description?: string | null;
+    }[];
+  };
+
+/** The answer to a question. `name` is the question's, or null. */
+export type DecisionAnswer =
+  | {
+    type: "predicate";
+    name: string | null;
+    /** Of "yes". */
+    probability: number;
+  }
+  | {
+    type: "choice";
+    name: string | null;
+    /** The most likely one. */
+    choice: string | boolean;
+    /** Its probability. */
+    confidence: number;
+    /** In the order of the request; their sum is 1. */
+    probabilities: {
+      value: string | boolean;
+      probability: number;
+    }[];
+  }
+  | {
+    type: "score";
+    name: string | null;
+    /** The mean of the levels' values. */
+    score: number;
+    /** The probability of the most likely level. */
+    confidence: number;
+    /** In the order of the request; their sum is 1. */
+    probabilities: {
+      label: string;
+      /** The level's index. */
+      value: number;
+      probability: number;
+    }[];
+  };
+
+/** The answers to the questions of a request, in their order. */
+export interface WireDecision {
+  answers: DecisionAnswer[];
+  model: string;
+  usage: ResponseUsage | null;
+  fm?: FmReport;
 }
 
 /** An OpenAI list of embeddings. */

@@ -290,6 +290,25 @@ class Jobs(SharedCase):
         over = self.engine.run(user("word " * (self.context_length + 40)), max_tokens=0)
         self.assertEqual(over.error["code"], "CONTEXT_OVERFLOW")
 
+    def test_prefill_only(self):
+        """The prompt is read and nothing is generated. A job that begins with the same prompt needs hardly any of it."""
+        prompt = user("All work and no play makes Jack a dull boy. " * 20)
+        for params in ({}, {"format": {"type": "json_object"}}, {"max_tokens": 5, "temperature": 0}):
+            read = self.run_or_skip(prompt, generate=False, **params)
+            if read.error and params:
+                self.assertEqual(read.error["code"], "INVALID_REQUEST")
+                continue
+            self.assertIsNone(read.error)
+            self.assertEqual((read.reason, read.text, read.usage["output_tokens"]), ("length", "", 0), params)
+            self.assertLessEqual(set(read.names), {"job.accepted", "job.progress", "job.finished"}, params)
+        if MODEL:
+            after = self.engine.run(prompt, max_tokens=3, temperature=0)
+            self.assertGreaterEqual(after.cached, after.accepted - 128, "a repeatable engine uses whole chunks again")
+            cold = self.ready().run(prompt, max_tokens=3, temperature=0)
+            self.assertEqual((after.text, cold.cached), (cold.text, 0))
+        generated = self.engine.run(prompt, generate=True, max_tokens=3)
+        self.assertEqual((generated.error, generated.usage["output_tokens"]), (None, 3))
+
     def test_overflow_tells_both_numbers(self):
         words = (self.context_length or 16384) + 40  # no server of the tests has a longer context
         outcome = self.engine.run(user("word " * words))

@@ -32,6 +32,10 @@ HOST = [
     ("responses.create", {"input": script({"prefill_ms": 60000}), "stream": True, "fm": {"timeout_ms": 50}}, "id"),
     ("responses.cancel", {"id": "resp_none"}, "id"),
     ("embeddings.create", {"input": ["Hello there", "Hi"], "dimensions": 2}, "id"),
+    ("decisions.create", {"input": "Yes, please.", "questions": [
+        {"type": "predicate", "name": "wanted", "instructions": "Is it wanted?"},
+        {"type": "choice", "instructions": "What is it?", "choices": [{"value": "please"}, {"value": "thanks"}]}]}, "id"),
+    ("responses.create", {"input": "Hello there", "generate": False}, "id"),
     ("models.retrieve", {"id": "fake"}, "id"),
     ("no.such.method", {}, "id"),
     ("process.shutdown", {}, "id"),
@@ -47,6 +51,9 @@ ENGINE = [
     ("job.start", {"job": 5, "embed": ["Hello there", "Hi"]}, "finished"),
     ("job.start", {"job": 6, "messages": [{"role": "user", "content": "Hello there"}], "max_tokens": 0}, "finished"),
     ("job.start", {"job": 7, "prompt": "Once upon a time", "max_tokens": 2}, "finished"),
+    ("job.start", {"job": 8, "messages": [{"role": "user", "content": "Yes"}],
+                   "questions": [{"text": "Is it so?", "choices": ["Yes", "No"]}]}, "finished"),
+    ("job.start", {"job": 9, "messages": [{"role": "user", "content": "Hello there"}], "generate": False}, "finished"),
 ]
 
 VOLATILE = {"pid", "uptime_ms", "created_at", "completed_at", "created", "version", "landlock",

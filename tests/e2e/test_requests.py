@@ -70,6 +70,32 @@ class Create(HelperTest):
         self.assertEqual(final["output"][0]["status"], "incomplete")
         self.assertEqual(final["usage"]["output_tokens"], 2)
 
+    def test_nothing_is_generated(self):
+        """With `generate` false the prompt is read. The response is completed, has no output, and can be followed."""
+        helper = self.helper()
+        for stream in (False, True):
+            events, result = helper.collect(self.create(helper, "one two", generate=False, stream=stream))
+            final = check_stream(self, events, result) if stream else result["response"]
+            self.assertEqual((final["status"], final["output"], final["incomplete_details"]), ("completed", [], None))
+            self.assertEqual((final["usage"]["input_tokens"], final["usage"]["output_tokens"]), (2, 0))
+        follows = helper.call("responses.create", {"input": "three", "previous_response_id": final["id"]})
+        self.assertEqual(follows["response"]["usage"]["input_tokens"], 3)
+        stored = helper.call("responses.retrieve", {"id": final["id"]})
+        self.assertEqual((stored["response"]["status"], stored["response"]["output"]), ("completed", []))
+        schema = {"format": {"type": "json_schema", "name": "a", "schema": {"type": "object"}}}
+        body = {"input": "x", "generate": False, "text": schema, "fm": {"schema_report": True}}
+        self.assertTrue(helper.call("responses.create", body)["ok"])
+        tools = [{"type": "function", "function": {"name": "f"}}]
+        for more in ({}, {"n": 2}, {"tools": tools, "tool_choice": "required"}):
+            body = {"messages": [{"role": "user", "content": "a b"}], "generate": False, **more}
+            chat = helper.call("chat.completions.create", body)["completion"]
+            self.assertEqual([(choice["message"]["content"], choice["finish_reason"]) for choice in chat["choices"]],
+                             [("", "stop")] * more.get("n", 1))
+            self.assertEqual(chat["usage"]["completion_tokens"], 0)
+        self.assert_error(helper.call("responses.create", {"input": "x", "generate": 0}), "INVALID_REQUEST", "generate")
+        for method, body in (("completions.create", {"prompt": "x"}), ("responses.input_tokens", {"input": "x"})):
+            self.assert_error(helper.call(method, {**body, "generate": False}), "INVALID_REQUEST", "generate")
+
     def test_content_filter(self):
         helper = self.helper()
         events, result = helper.collect(self.create(helper, script("some", {"finish": "content_filter"})))

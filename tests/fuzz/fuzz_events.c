@@ -355,7 +355,7 @@ static void append_vector(struct choices *from, const char *number, struct fm_bu
     const struct fm_job *job = fm_job_by_run_locked(&front, strtoull(number, NULL, 10));
     unsigned choice = choose(from);
     char index[24];
-    snprintf(index, sizeof index, "%zu", (job ? job->answer.vector_count : 0) + (choice >= 240));
+    snprintf(index, sizeof index, "%zu", (job ? job->answer.entry_count : 0) + (choice >= 240));
     append_member(body, "index", index, false);
     append_member(body, "vector", vectors[choice < 200 ? 0 : choice % COUNT(vectors)], false);
 }

@@ -17,6 +17,7 @@
 #define BODY_MAX   1000000u
 #define DEPTH_MAX  6
 #define LIMITS_MAX 86400000
+#define DECISIONS  250 /* this first byte chooses decisions, with a body as text */
 #define COMPACT    251 /* this first byte chooses compaction, with a body as text */
 #define EMBEDDINGS 252 /* first bytes from here on choose embeddings */
 
@@ -272,6 +273,7 @@ static const struct api {
     {&fm_surface_input_tokens, "\"input\":\"x\"", false},
     {&fm_surface_embeddings, "\"input\":\"x\"", false},
     {&fm_surface_compact, "\"input\":\"x\",\"model\":\"x\"", false},
+    {&fm_surface_decisions, "\"input\":\"x\",\"questions\":[{\"type\":\"predicate\",\"instructions\":\"x\"}]", false},
 };
 
 /* Half of the bodies begin with the members that the API needs. */
@@ -330,6 +332,10 @@ static void expect_job(const struct fm_buf *members) {
     for (size_t i = 0; i < job.message_count; i++) {
         HOLDS(is_utf8(job.messages[i].content, job.messages[i].content_len));
         HOLDS(is_utf8(job.messages[i].reasoning, job.messages[i].reasoning_len));
+    }
+    for (size_t i = 0; i < job.question_count; i++) {
+        HOLDS(is_utf8(job.questions[i].text.text, job.questions[i].text.len));
+        HOLDS(job.questions[i].choice_count >= 2 && job.questions[i].choice_count <= FM_QUESTION_CHOICES_MAX);
     }
     for (size_t i = 0; i < job.input_count; i++) {
         HOLDS(job.inputs[i].len > 0);
@@ -405,8 +411,8 @@ static void expect_request(struct fm_request *request, const struct api *api, si
     HOLDS(request->input_count <= FM_INPUTS_MAX && request->dimensions >= 0 && request->dimensions <= INT32_MAX);
     HOLDS(!request->model || is_utf8(request->model, strlen(request->model)));
     /* request.c's maximum depends on this: a call as a separate message is longer, and so are tools in the echo */
-    HOLDS_OR(request->job_members.len <= body_len + body_len / 6 + 512, "%zu of %zu", request->job_members.len,
-             body_len);
+    size_t most = request->questions ? 4 * body_len : body_len + body_len / 6; /* a question has its choices twice */
+    HOLDS_OR(request->job_members.len <= most + 512, "%zu of %zu", request->job_members.len, body_len);
     HOLDS_OR(request->echo.len <= 3 * body_len + 1024, "%zu of %zu", request->echo.len, body_len);
     if (!request->unresolved) { /* without messages here, they come from the store */
         expect_whole_job(request);
@@ -448,9 +454,9 @@ static void run(const struct api *api, const char *text, size_t len) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct choices from = {data, data + size};
     unsigned mode = choose(&from);
-    bool by_text = mode & 2 || mode >= COMPACT;
+    bool by_text = mode & 2 || mode >= DECISIONS;
     /* later additions have the modes 4 to 7 */
-    size_t chosen = mode >= EMBEDDINGS ? 4 : mode == COMPACT ? 5 : (mode & 1) + (mode / 4 == 1 ? 2 : 0);
+    size_t chosen = mode >= EMBEDDINGS ? 4 : mode == COMPACT ? 5 : mode == DECISIONS ? 6 : (mode & 1) + (mode / 4 == 1 ? 2 : 0);
     const struct api *api = &apis[chosen];
     if (by_text) {
         size_t len = choices_left(&from);

@@ -12,6 +12,21 @@ const failing = (code, detail = "why", more = {}) => script({ fail: [code, detai
 const limited = failing("RATE_LIMITED", "slow down", { status: 429, code: "rate_limit_exceeded" });
 const messages = (content) => [{ role: "user", content }];
 
+test("all calls, on the fake engine", async (t) => {
+  const { safe } = fakeClient(t);
+  const questions = [{ type: "predicate", instructions: "Is it?" }];
+  for (const call of [
+    safe.responses.create({ input: "one", stream: true }),
+    safe.chat.completions.create({ messages: messages("one"), stream: true }),
+    safe.completions.create({ prompt: "one", stream: true }),
+    safe.embeddings.create({ input: "one" }),
+    safe.decisions.create({ input: "one", questions }),
+  ]) {
+    const { ok, source, error } = await call;
+    assert.deepEqual([ok, source], [true, "local"], error?.message);
+  }
+});
+
 test("the answer and who gave it", async (t) => {
   const { safe } = stubClient(t);
   const { ok, source, response } = await safe.responses.create({ input: "one two" });

@@ -174,7 +174,7 @@ function membersOf(definitions, schema) {
 test("the parameters in PROTOCOL.md are those of the schema", () => {
   const text = document("PROTOCOL.md");
   const chapter = (name) => text.slice(text.indexOf(`\n### ${name}\n`)).split(/\n##/)[1];
-  for (const name of ["responses.create", "embeddings.create", "completions.create"]) {
+  for (const name of ["responses.create", "decisions.create", "embeddings.create", "completions.create"]) {
     const known = membersOf(host, host.methods[name].params);
     const listed = tableAfter(text, `\n### ${name}\n`).flatMap(([cell]) =>
       quoted(cell).map((each) => each.split(/[. ]/)[0]),
@@ -303,7 +303,7 @@ test("the names that the C code says on a wire are those of the schemas", () => 
     ...["chat.completion", "chat.completion.chunk", "response.compaction"], // names of object types
     "response.input_tokens",
   ];
-  const words = "health|capabilities|metrics|requests|responses?|chat|completions|embeddings|models|process|engine|job";
+  const words = "health|capabilities|metrics|requests|responses?|chat|completions|decisions|embeddings|models|process|engine|job";
   const name = new RegExp(`^(?:\\$/\\w+|(?:${words})(?:\\.[a-z_]+)+)$`);
   const literals = [...cLiterals(C_FILES)].filter((literal) => name.test(literal));
   assert.deepEqual(sorted(literals), sorted(known));
@@ -602,6 +602,14 @@ async function driveOthers(host) {
     await host.ok("embeddings.create", { input: ["a b", "c"], encoding_format, dimensions: 2 });
   }
   await host.fails("INVALID_REQUEST", "embeddings.create", { input: "" }, { wrong: true });
+  const instructions = [{ type: "input_text", text: "What?" }];
+  const questions = [
+    { type: "predicate", name: "yes", instructions: "Is it?" },
+    { type: "choice", instructions, choices: [{ value: "a", description: "first" }, { value: true }] },
+    { type: "score", instructions, levels: [{ label: "a" }, { label: "b", description: null }] },
+  ];
+  await host.ok("decisions.create", { input: "a b", questions });
+  await host.fails("INVALID_REQUEST", "decisions.create", { input: "a", questions: [] }, { wrong: true });
   await host.ok("models.list");
   await host.ok("models.list", { foo: 1 }, { wrong: true });
   await host.ok("models.retrieve", { id: "fake" });
@@ -710,6 +718,7 @@ const BODIES = {
   "responses.create": { input: "x", max_output_tokens: 1 },
   "chat.completions.create": { messages: [{ role: "user", content: "x" }], max_completion_tokens: 1, logprobs: true },
   "completions.create": { prompt: "x", max_tokens: 1 },
+  "decisions.create": { input: "x", questions: [{ type: "predicate", instructions: "?" }] },
   "embeddings.create": { input: "x" },
   "responses.input_items": { id: "resp_none" },
 };

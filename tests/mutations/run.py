@@ -60,6 +60,10 @@ CHAT_REQUEST = "helper/surface/chat_request.c"
 RESPONSES_REQUEST = "helper/surface/responses_request.c"
 PARSE = "helper/surface/parse.c"
 JOB = "helper/engine/kit/job.c"
+JOB_VALUE = "helper/engine/kit/job_value.c"
+SEQUENCE = "helper/engine/llama/sequence.c"
+DECIDE = "helper/engine/llama/decide.c"
+DECISIONS_REQUEST = "helper/surface/decisions_request.c"
 JOB_SAMPLING = "helper/engine/kit/job_sampling.c"
 JOB_TOOLS = "helper/engine/kit/job_tools.c"
 JOB_PARAMS = "helper/engine/kit/job_params.c"
@@ -1284,16 +1288,16 @@ MUTATIONS = [
     ("vectors fit into a frame", EMBEDDINGS, "if (request->input_count <= most) {", "if (1) {", "unit.surface_embeddings"),
     ("fewer dimensions have the length 1 too", EMBEDDINGS,
      "count < answer->dimension && !fm_vector_normalise(values, count)", "0", "unit.surface_embeddings"),
-    ("no vector too many", EMBEDDINGS, "if (answer->vector_count == answer->request.input_count) {", "if (0) {",
+    ("no vector too many", EMBEDDINGS, "if (answer->entry_count == answer->request.input_count) {", "if (0) {",
      "unit.surface_embeddings"),
     ("vectors are whole without memory", EMBEDDINGS, "answer->output.len = before;", "", "unit.surface_memory"),
-    ("vectors come in order", EVENTS, "!vector || !is_index(params, job->answer.vector_count)", "!vector", "e2e.embeddings"),
+    ("vectors come in order", EVENTS, "!vector || !is_index(params, job->answer.entry_count)", "!vector", "e2e.embeddings"),
     ("all vectors come", EVENTS, "strcmp(reason, \"error\") != 0 && !whole", "0", "e2e.embeddings"),
     ("text is no vector, and no vector an answer", EVENTS,
-     "if (job_events[i].output == (embeds(job) ? ANSWER : VECTOR)) {", "if (0) {", "e2e.embeddings"),
+     "if (job_events[i].output != NO_OUTPUT && job_events[i].output != output_of(job)) {", "if (0) {", "e2e.embeddings"),
     ("dimensions are looked at before the work", EVENTS, "if (embeds(job) && !take_dimension(job, params)) {", "if (0) {",
      "e2e.embeddings"),
-    ("a job that embeds has no other members", JOB_PARAMS, "if (member_at.val && other) {", "if (0) {", "unit.kit_job_params"),
+    ("a job that embeds has no other members", JOB_VALUE, "if (member.val && !names[i]) {", "if (0) {", "unit.kit_job_params"),
     ("a job has at most 2,048 inputs", JOB_PARAMS, "|| count > FM_INPUTS_MAX", "", "unit.kit_job_params"),
     ("a job's inputs are not empty", JOB_PARAMS,
      "if (len == 0) {\n            return fm_kit_job_wrong_entry(error, \"embed\"",
@@ -1304,9 +1308,22 @@ MUTATIONS = [
      "if (fm_vector_normalise(values, job->dimension), 0) {", "unit.kit"),
     ("vectors are told until the abort", JOB,
      "return FM_REASON_STOP;\n    }\n    return fm_kit_job_aborted(job) ? FM_REASON_ABORTED : FM_REASON_NONE;\n}\n\n"
-     "static void write_count(",
-     "return FM_REASON_STOP;\n    }\n    return FM_REASON_NONE;\n}\n\nstatic void write_count(",
+     "/* ---- decisions ---- */",
+     "return FM_REASON_STOP;\n    }\n    return FM_REASON_NONE;\n}\n\n/* ---- decisions ---- */",
      "contract.fake_embeddings"),
+    ("decisions: an answer with a longer choice is not one with the shorter", DECIDE,
+     "likely -= exp(decide->logprobs[i]);", "", "contract.llama_decisions"),
+    ("decisions: each choice begins after the question", DECIDE, "fm_cached_cut(cached, decide->asked);", "",
+     "contract.llama_decisions"),
+    ("decisions: a batch ends where the shared part ends", DECIDE,
+     "count = over ? decide->shared_count - from : count;", "", "contract.llama_decisions"),
+    ("decisions: the order of choices does not matter", DECISIONS_REQUEST, "while (choices && at > 0 &&", "while (0 &&",
+     "unit.surface_decisions"),
+    ("decisions: a boolean is not the string of its text", DECISIONS_REQUEST,
+     "return same ? json_object", "return 0 ? json_object", "unit.surface_decisions"),
+    ("prewarm: nothing is generated", SEQUENCE, "if (sequence->job->prefill_only) {", "if (0) {", "contract.llama"),
+    ("prewarm: an answer without output is complete", ANSWER, "answer->finish = whole ? FM_FINISH_STOP : finish;",
+     "answer->finish = finish;", "e2e.requests"),
     ("fake: the same text has the same vector", FAKE_EMBED, "uint64_t state = fm_hash(FM_HASH_START, input->text, input->len);",
      "uint64_t state = fm_hash(FM_HASH_START, input->text, input->len) + job->embedded;", "contract.fake_embeddings"),
     ("a model's id has no NUL", "helper/front/methods/models_retrieve.c",

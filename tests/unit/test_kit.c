@@ -416,7 +416,8 @@ static struct fm_engine_ops ops = {
     .name = "test",
     .version = "7",
     .slots = 2,
-    .features = FM_FEATURES_OF_SAMPLING | FM_FEATURE_GRAMMARS | FM_FEATURE_INPUT_TOKENS | FM_FEATURE_TRUNCATION,
+    .features = FM_FEATURES_OF_SAMPLING | FM_FEATURE_GRAMMARS | FM_FEATURE_INPUT_TOKENS | FM_FEATURE_TRUNCATION |
+                FM_FEATURE_PREFILL | FM_FEATURE_DECISIONS,
     .extras = true,
     .load = load,
     .serve = serve,
@@ -670,6 +671,8 @@ static void what_an_engine_lacks(void **state) {
         {FM_FEATURE_LOGIT_BIAS, JOB(1, "x", ",\"logit_bias\":[[1,1]]"), "logit_bias"},
         {FM_FEATURE_LOGPROBS, JOB(1, "x", ",\"logprobs\":0"), "logprobs"},
         {FM_FEATURE_INPUT_TOKENS, JOB(1, "x", ",\"max_tokens\":0"), "max_tokens"},
+        {FM_FEATURE_PREFILL, JOB(1, "x", ",\"generate\":false"), "generate"},
+        {FM_FEATURE_DECISIONS, JOB(1, "x", ",\"questions\":[{\"text\":\"q\",\"choices\":[\"a\",\"b\"]}]"), "questions"},
         {0, JOB(1, "x", ",\"top_k\":1"), "top_k"},
         {0, JOB(1, "x", ",\"min_p\":0"), "min_p"},
         {0, JOB(1, "x", ",\"repeat_penalty\":1.5"), "repeat_penalty"},

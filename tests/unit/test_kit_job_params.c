@@ -128,6 +128,7 @@ static const struct row {
     {"{\"job\":1," MESSAGES ",\"seed\":1.5}", "seed"},
     {"{\"job\":1," MESSAGES ",\"repeatable\":1}", "repeatable"},
     {"{\"job\":1," MESSAGES ",\"restartable\":1}", "restartable"},
+    {"{\"job\":1," MESSAGES ",\"generate\":0}", "generate"},
     {"{\"job\":1,\"embed\":[\"hi\"],\"repeatable\":true}", "repeatable"},
     {"{\"job\":1," MESSAGES ",\"presence_penalty\":-2,\"frequency_penalty\":2.0}", NULL},
     {"{\"job\":1," MESSAGES ",\"top_k\":-1,\"min_p\":0,\"repeat_penalty\":10,\"ignore_eos\":false}", NULL},
@@ -534,7 +535,7 @@ static void absent_values_have_defaults(void **state) {
     struct fm_kit_job job;
     struct fm_error error;
     assert_int_equal(read_params(&job, params, &error), FM_OK);
-    assert_true(job.max_tokens == 0 && !job.count_only && !job.has_seed && job.stop_count == 0);
+    assert_true(job.max_tokens == 0 && !job.count_only && !job.prefill_only && !job.has_seed && job.stop_count == 0);
     for (int i = 0; i < FM_PARAM_COUNT; i++) {
         assert_false(job.named[i] || fm_kit_job_asks(&job, i));
     }

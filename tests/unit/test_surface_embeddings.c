@@ -200,12 +200,12 @@ static void no_vectors(void **state) {
     assert_int_equal(fm_answer_vector(&answer, "", 0, &error), FM_INTERNAL);
     assert_int_equal(add(&answer, good, 2, &error), FM_INVALID_REQUEST); /* nothing of the vector is kept */
     assert_string_equal(error.param, "dimensions");
-    assert_int_equal(answer.vector_count, 0);
+    assert_int_equal(answer.entry_count, 0);
     assert_int_equal(answer.output.len, 0);
     static const float other[] = {1, 0};
     assert_int_equal(add(&answer, other, 2, &error), FM_OK);
     assert_int_equal(add(&answer, other, 2, &error), FM_INTERNAL); /* one vector too many */
-    assert_int_equal(answer.vector_count, 1);
+    assert_int_equal(answer.entry_count, 1);
     fm_answer_free(&answer);
 }
 

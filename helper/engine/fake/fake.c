@@ -336,6 +336,12 @@ static enum fm_code write_arguments(const struct fm_tool *tool, const struct fm_
     return code;
 }
 
+/* The prompt of a job without output is read at once. */
+static enum fm_reason accept(struct fm_kit_job *job, int64_t words) {
+    enum fm_reason reason = fm_kit_job_accept(job, words);
+    return !reason && job->prefill_only ? FM_REASON_LENGTH : reason;
+}
+
 /* Makes a call of the tool that must be called, with a small instance of its parameters. */
 static enum fm_reason call_tool(struct fm_kit_job *job, const struct fm_tool *tool, const struct fm_message *message,
                                 int64_t words, struct fm_error *error) {
@@ -344,7 +350,7 @@ static enum fm_reason call_tool(struct fm_kit_job *job, const struct fm_tool *to
     enum fm_reason reason = FM_REASON_ERROR;
     enum fm_code code = write_arguments(tool, message, &arguments, error);
     if (code == FM_OK) {
-        reason = fm_kit_job_accept(job, words);
+        reason = accept(job, words);
         reason = reason ? reason : fm_script_call(tool->name, arguments.data, arguments.len, job, error);
     } else if (code == FM_INVALID_REQUEST) {
         snprintf(error->param, sizeof error->param, "tools");
@@ -430,7 +436,7 @@ static enum fm_reason answer_freely(struct fm_kit_job *job, const struct fm_mess
     }
     enum fm_reason reason = FM_REASON_ERROR;
     if (code == FM_OK) {
-        reason = fm_kit_job_accept(job, words);
+        reason = accept(job, words);
         reason = reason ? reason : say(job, &text, CONTEXT_LENGTH - words, error);
     } else if (code == FM_INVALID_REQUEST && !error->param[0]) {
         snprintf(error->param, sizeof error->param, "format");
@@ -485,6 +491,23 @@ static struct span find_script(const struct fm_message *message) {
     return (struct span){message->content + skipped, message->content_len - skipped};
 }
 
+/* Decides each question: choices that are in the first message are likely, all others are not. */
+static enum fm_reason decide(struct fm_kit_job *job, struct fm_error *error) {
+    const struct fm_message *read = &job->messages[0];
+    double logprobs[FM_QUESTION_CHOICES_MAX];
+    enum fm_reason reason = fm_kit_job_accept(job, FM_UNCOUNTED);
+    for (size_t i = 0; i < job->question_count && !reason; i++) {
+        const struct fm_question *question = &job->questions[i];
+        for (size_t k = 0; k < question->choice_count; k++) {
+            const struct fm_input *choice = &question->choices[k];
+            logprobs[k] = memmem(read->content, read->content_len, choice->text, choice->len) ? -0.5 : -4;
+        }
+        reason = fm_kit_job_decision(job, logprobs, error);
+    }
+    fm_kit_job_usage(job, &(struct fm_kit_usage){.input = (int64_t)job->question_count});
+    return reason;
+}
+
 static enum fm_reason answer_job(struct fm_kit_job *job, struct fm_error *error) {
     const struct fm_message message = message_to_answer(job);
     const struct span text = find_script(&message);
@@ -508,7 +531,7 @@ static enum fm_reason answer_job(struct fm_kit_job *job, struct fm_error *error)
     if (!script) {
         return answer_freely(job, &message, prompt.words, error);
     }
-    enum fm_reason reason = fm_kit_job_accept(job, fake_is("uncounted") ? FM_UNCOUNTED : prompt.words);
+    enum fm_reason reason = accept(job, fake_is("uncounted") ? FM_UNCOUNTED : prompt.words);
     reason = reason ? reason : fm_script_run(script, job, error);
     fm_script_free(script);
     return reason;
@@ -546,7 +569,9 @@ static void *run_job(void *argument) {
     struct fm_error error;
     enum fm_reason reason = fail_as_asked(false, &error);
     if (!reason) {
-        reason = job->inputs ? fm_fake_embed(job, CONTEXT_LENGTH, &error) : answer_job(job, &error);
+        reason = job->inputs      ? fm_fake_embed(job, CONTEXT_LENGTH, &error)
+                 : job->questions ? decide(job, &error)
+                                  : answer_job(job, &error);
         reason = fail_as_asked(true, &error) ? FM_REASON_ERROR : reason;
     }
     fm_kit_job_finish(job, reason, &error);

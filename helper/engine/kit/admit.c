@@ -44,12 +44,14 @@ enum fm_code fm_admit_check(const struct fm_engine_ops *ops, bool images, struct
          "can't hold its output to a format" BUILD_HINT},
         {fm_kit_job_uses_tools(job), FM_FEATURE_TOOLS, "tools", "can't use tools" BUILD_HINT},
         {job->inputs != NULL, FM_FEATURE_EMBEDDINGS, "embed", "can't embed texts"},
+        {job->questions != NULL, FM_FEATURE_DECISIONS, "questions", "can't decide questions"},
         {job->prompt != NULL, FM_FEATURE_COMPLETIONS, "prompt", "takes only messages"},
         {job->format.kind == FM_FORMAT_GRAMMAR, FM_FEATURE_GRAMMARS, "format", "can't hold its output to a grammar"},
         {job->has_seed, FM_FEATURE_SEEDS, "seed", "takes no seed"},
         {job->stop_count > 0, FM_FEATURE_STOPS, "stop", "has no stop strings"},
         {job->logit_bias_count > 0, FM_FEATURE_LOGIT_BIAS, "logit_bias", "can't bias tokens"},
         {job->logprobs, FM_FEATURE_LOGPROBS, "logprobs", "reports no log probabilities"},
+        {job->prefill_only, FM_FEATURE_PREFILL, "generate", "can't read a prompt ahead; leave it out"},
         {job->count_only, FM_FEATURE_INPUT_TOKENS, "max_tokens", "can't count the tokens of a prompt"},
     };
     if (job->image_count > 0 && !images) {

@@ -390,6 +390,30 @@ enum fm_reason fm_kit_job_embedding(struct fm_kit_job *job, float *values, struc
     return fm_kit_job_aborted(job) ? FM_REASON_ABORTED : FM_REASON_NONE;
 }
 
+/* ---- decisions ---- */
+
+enum fm_reason fm_kit_job_decision(struct fm_kit_job *job, const double *logprobs, struct fm_error *error) {
+    struct fm_json_writer w = begin_event(job, FM_JOB_DECISION);
+    fm_json_key_int(&w, "index", (int64_t)job->decided);
+    fm_json_key(&w, "logprobs");
+    fm_json_array_begin(&w);
+    for (size_t i = 0; i < job->questions[job->decided].choice_count; i++) {
+        fm_json_double(&w, logprobs[i]);
+    }
+    fm_json_array_end(&w);
+    fm_json_object_end(&w);
+    if (!fm_output_send(job->kit)) {
+        (void)fm_fail_no_memory(error);
+        return FM_REASON_ERROR;
+    }
+    if (++job->decided == job->question_count) {
+        return FM_REASON_STOP;
+    }
+    return fm_kit_job_aborted(job) ? FM_REASON_ABORTED : FM_REASON_NONE;
+}
+
+/* ---- the end ---- */
+
 static void write_count(struct fm_json_writer *w, const char *name, int64_t count) {
     if (count >= 0) {
         fm_json_key_int(w, name, count);

@@ -151,17 +151,7 @@ static enum fm_code read_embed(struct fm_kit_job *job, struct json_object *value
 }
 
 /* A job that embeds has no other members. */
-static enum fm_code check_embed(struct json_object *params, struct fm_error *error) {
-    struct json_object_iter member_at;
-    json_object_object_foreachC(params, member_at) {
-        const char *name = member_at.key;
-        bool other = strcmp(name, "job") != 0 && strcmp(name, "embed") != 0 && strcmp(name, "model") != 0;
-        if (member_at.val && other) {
-            return fm_kit_job_wrong(error, name, "nothing beside \"embed\"");
-        }
-    }
-    return FM_OK;
-}
+static const char *const beside_embed[] = {"job", "embed", "model", NULL};
 
 /* ---- a prompt in place of messages ---- */
 
@@ -223,6 +213,13 @@ static enum fm_code read_flag(bool *flag, const char *name, struct json_object *
 
 static enum fm_code read_repeatable(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     return read_flag(&job->repeatable, "repeatable", value, error);
+}
+
+static enum fm_code read_generate(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
+    bool generate;
+    enum fm_code code = read_flag(&generate, "generate", value, error);
+    job->prefill_only = !generate;
+    return code;
 }
 
 static enum fm_code read_restartable(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
@@ -360,10 +357,12 @@ static const struct member {
     {"embed", read_embed},
     {"prompt", read_prompt},
     {"suffix", read_suffix},
+    {"questions", fm_kit_job_read_questions},
     {"model", read_model},
     {"session", read_session},
     {"restartable", read_restartable},
     {"max_tokens", read_max_tokens},
+    {"generate", read_generate},
     {"truncation", fm_kit_job_read_truncation},
     {"seed", read_seed},
     {"repeatable", read_repeatable},
@@ -421,9 +420,12 @@ enum fm_code fm_kit_job_read(struct fm_kit_job *job, struct json_object *params,
         }
     }
     if (job->inputs) {
-        return check_embed(params, error);
+        return fm_kit_job_only(params, beside_embed, "nothing beside \"embed\"", error);
     }
     enum fm_code code = check_company(job, error);
+    if (code == FM_OK && job->questions) {
+        return fm_kit_job_check_questions(job, params, error);
+    }
     code = code ? code : fm_kit_job_read_tool_choice(job, json_object_object_get(params, "tool_choice"), error);
     return code ? code : fm_kit_job_find_cuts(job, error);
 }
@@ -436,6 +438,7 @@ void fm_kit_job_free_lists(struct fm_kit_job *job) {
         fm_kit_job_free_images(&job->messages[i]);
     }
     free(job->messages);
+    fm_kit_job_free_questions(job);
     free(job->inputs);
     free(job->tools);
     free(job->logit_biases);

@@ -52,6 +52,16 @@ enum fm_code fm_kit_job_read_parts(struct fm_message *message, size_t index, str
 void fm_kit_job_count_images(struct fm_kit_job *job);
 void fm_kit_job_free_images(struct fm_message *message);
 
+/* ---- job_questions.c ---- */
+
+/*
+ * Like fm_kit_job_read, for the member `questions`; fm_kit_job_free_questions frees them. The second function comes
+ * after all members are read: it checks which of them are there, and adds the message that asks the first question.
+ */
+enum fm_code fm_kit_job_read_questions(struct fm_kit_job *job, struct json_object *value, struct fm_error *error);
+enum fm_code fm_kit_job_check_questions(struct fm_kit_job *job, struct json_object *params, struct fm_error *error);
+void fm_kit_job_free_questions(struct fm_kit_job *job);
+
 /* ---- truncation.c ---- */
 
 /*
@@ -80,5 +90,9 @@ const char *fm_kit_job_full_string(struct json_object *value);
 
 /* The index of `value` in `words`, which end with NULL; -1: none of them. */
 int fm_kit_job_word(struct json_object *value, const char *const *words);
+
+/* Refuses the first member of `params` that is not null and is not one of `names` (NULL ends them): fm_kit_job_wrong. */
+enum fm_code fm_kit_job_only(struct json_object *params, const char *const *names, const char *expected,
+                             struct fm_error *error);
 
 #endif

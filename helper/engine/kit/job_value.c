@@ -37,3 +37,18 @@ int fm_kit_job_word(struct json_object *value, const char *const *words) {
     }
     return -1;
 }
+
+enum fm_code fm_kit_job_only(struct json_object *params, const char *const *names, const char *expected,
+                             struct fm_error *error) {
+    struct json_object_iter member;
+    json_object_object_foreachC(params, member) {
+        size_t i = 0;
+        while (names[i] && strcmp(names[i], member.key) != 0) {
+            i++;
+        }
+        if (member.val && !names[i]) {
+            return fm_kit_job_wrong(error, member.key, expected);
+        }
+    }
+    return FM_OK;
+}

@@ -251,6 +251,13 @@ struct fm_input {
     size_t len;
 };
 
+/* A question about a job's messages: ENGINE.md, Decisions. */
+struct fm_question {
+    struct fm_input text;
+    struct fm_input *choices; /* the answers to compare */
+    size_t choice_count;      /* 2 to FM_QUESTION_CHOICES_MAX */
+};
+
 /* The whole conversation of a job whose oldest turns may be left out. Only the kit uses it. */
 struct fm_truncation {
     bool asked;
@@ -297,6 +304,9 @@ struct fm_kit_job {
     size_t message_count;
     size_t image_count; /* the number of images in all messages, with the messages that were left out */
     int64_t dropped;    /* number of messages that were left out */
+    /* questions to decide; NULL: none. The last message then asks a question: fm_kit_job_ask */
+    struct fm_question *questions;
+    size_t question_count;
     const char *prompt; /* in place of messages: a text that the answer continues; UTF-8, may hold NUL. NULL: none */
     size_t prompt_len;
     const char *suffix; /* the text that follows the answer; UTF-8, may hold NUL. NULL: none */
@@ -306,6 +316,7 @@ struct fm_kit_job {
     const char *session; /* a key that all jobs of one conversation share; NULL: not known */
     bool restartable;    /* fm_kit_job_restart may be called */
     bool count_only;     /* only the prompt's tokens are counted: fm_kit_job_accept returns the reason to finish with */
+    bool prefill_only;   /* the engine reads the prompt into its KV memory, then finishes with FM_REASON_LENGTH */
     int64_t max_tokens;  /* at least 1; 0: no limit */
     /*
      * By enum fm_param (protocol/params.h). An engine that computes only reads the values: a parameter that the host
@@ -371,6 +382,7 @@ struct fm_kit_job {
     struct fm_kit_usage usage;
     int64_t calls;       /* begun so far */
     size_t embedded;     /* vectors reported so far */
+    size_t decided;      /* decisions reported so far */
     int64_t delta_ms;    /* when the last delta was sent; 0: never */
     int64_t event_ms;    /* when the last event was sent */
     int64_t accepted_us; /* when job.accepted was sent; 0: never */
@@ -591,6 +603,16 @@ void fm_kit_job_usage(struct fm_kit_job *job, const struct fm_kit_usage *usage);
  * FM_REASON_ERROR, with `error`: the vector has no length, or out of memory.
  */
 FM_MUST_USE enum fm_reason fm_kit_job_embedding(struct fm_kit_job *job, float *values, struct fm_error *error);
+
+/* Makes `text` (borrowed) the content of the last message of a job with questions. Never blocks. */
+void fm_kit_job_ask(struct fm_kit_job *job, const char *text, size_t len);
+
+/*
+ * Reports how likely the choices of the next question are: the logarithms of their probabilities, at most 0, one for
+ * each. FM_REASON_NONE: go on. FM_REASON_STOP: it was the last question. FM_REASON_ABORTED. FM_REASON_ERROR, with
+ * `error`: out of memory.
+ */
+FM_MUST_USE enum fm_reason fm_kit_job_decision(struct fm_kit_job *job, const double *logprobs, struct fm_error *error);
 
 /*
  * True if a stop string has cut the text. A text with a format is then incomplete and can't be checked;

@@ -248,8 +248,8 @@ int main(int argc, char *argv[]) {
         .slots = FM_CONTEXT_SLOTS,
         .reads_files = true,
         .features = FM_FEATURE_EMBEDDINGS | FM_FEATURE_COMPLETIONS | FM_FEATURE_INPUT_TOKENS | FM_FEATURE_TRUNCATION |
-                    FM_FEATURE_SAVED_STATE | FM_FEATURES_OF_SAMPLING | (fm_vision_supported() ? FM_FEATURE_IMAGES : 0u) |
-                    (fm_grammar_supported() ? formats : 0u),
+                    FM_FEATURE_SAVED_STATE | FM_FEATURE_PREFILL | FM_FEATURE_DECISIONS | FM_FEATURES_OF_SAMPLING |
+                    (fm_vision_supported() ? FM_FEATURE_IMAGES : 0u) | (fm_grammar_supported() ? formats : 0u),
         .extras = true,
         .needs_gpus = wish.folder != NULL,
         .delta_ms = DELTA_MS,

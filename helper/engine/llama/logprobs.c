@@ -8,8 +8,8 @@
 #define TEXT_MAX   (16u << 20) /* bytes of all the tokens */
 #define PIECE_SIZE 256         /* bytes of a token's text; most have less than 20 */
 
-/* The logarithm of the sum of exp(logit). The greatest logit is subtracted first, so that nothing overflows. */
-static double log_sum_exp(const float *logits, size_t size) {
+/* The greatest logit is subtracted first, so that nothing overflows. */
+double fm_llama_log_sum_exp(const float *logits, size_t size) {
     float greatest = logits[0];
     for (size_t i = 1; i < size; i++) {
         greatest = logits[i] > greatest ? logits[i] : greatest;
@@ -53,7 +53,7 @@ bool fm_llama_logprobs_read(struct fm_llama_logprobs *logprobs, const struct lla
                             llama_token token, size_t count) {
     size_t size = (size_t)llama_vocab_n_tokens(vocab);
     size_t top[FM_TOP_LOGPROBS_MAX];
-    double sum = log_sum_exp(logits, size);
+    double sum = fm_llama_log_sum_exp(logits, size);
     struct fm_token_logprobs *told = &logprobs->told;
     *logprobs = (struct fm_llama_logprobs){.told = {.token = {.logprob = (double)logits[token] - sum}}};
     fm_buf_init(&logprobs->text, TEXT_MAX);

@@ -13,6 +13,9 @@ struct fm_llama_logprobs {
     struct fm_buf text;
 };
 
+/* The logarithm of the sum of exp(logit) of `size` logits, at least 1. Pure. */
+double fm_llama_log_sum_exp(const float *logits, size_t size);
+
 /*
  * Computes log probabilities from `logits` (one for each token of `vocab`), as the model returns them: the
  * probabilities are their softmax. `told` gets the logprob of `token`, whose bytes the caller fills in, and the `count`

@@ -65,7 +65,7 @@ static enum fm_code make_prompt(struct fm_llama_request *request, struct fm_erro
 }
 
 /* A template that refuses calls in these messages may take them in our form, in which they are ordinary messages. */
-static enum fm_code read_prompt(struct fm_llama_request *request, struct fm_error *error) {
+enum fm_code fm_llama_request_make_prompt(struct fm_llama_request *request, struct fm_error *error) {
     enum fm_code code = make_prompt(request, error);
     if (code == FM_INVALID_REQUEST && request->form->native) {
         request->form = &fm_tool_form_own;
@@ -140,7 +140,7 @@ enum fm_code fm_llama_request_read(struct fm_llama_request *request, struct fm_l
     }
     enum fm_code code = fm_llama_model_tool_form(model, job, &request->form, error);
     code = code ? code : look_at_images(request, error);
-    code = code ? code : read_prompt(request, error);
+    code = code ? code : fm_llama_request_make_prompt(request, error);
     return code ? code : check_images(request, error);
 }
 

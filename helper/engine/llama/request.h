@@ -24,6 +24,9 @@ struct fm_llama_request {
 FM_MUST_USE enum fm_code fm_llama_request_read(struct fm_llama_request *request, struct fm_llama_model *model,
                                                struct fm_kit_job *job, fm_image_go_on *go_on, void *state,
                                                struct fm_error *error);
+
+/* Replaces the prompt by that of the messages that the job has now. The errors are those of fm_llama_request_read. */
+FM_MUST_USE enum fm_code fm_llama_request_make_prompt(struct fm_llama_request *request, struct fm_error *error);
 void fm_llama_request_free(struct fm_llama_request *request);
 
 #endif

@@ -277,7 +277,7 @@ static struct fm_sequence *find_placeless(struct fm_scheduler *scheduler) {
 static void place_sequences(struct fm_scheduler *scheduler) {
     struct fm_sequence *next = find_placeless(scheduler);
     for (; next && has_room(scheduler, next); next = find_placeless(scheduler)) {
-        bool alone = next->job->has_seed && scheduler->running == 1; /* so far */
+        bool alone = (next->job->has_seed || next->decide) && scheduler->running == 1; /* so far */
         bool exact = scheduler->model->repeatable || next->job->repeatable || alone;
         fm_sequence_place(next, &scheduler->cache, scheduler->saved, exact);
     }
@@ -421,7 +421,7 @@ static struct fm_sequence *find_single(struct fm_scheduler *scheduler) {
     struct fm_sequence *single = NULL;
     for (size_t i = 0; i < slots(scheduler) && scheduler->running == 1; i++) {
         struct fm_sequence *sequence = &scheduler->list[i];
-        single = is_active(sequence) && sequence->filled == 1 && sequence->output >= 0 ? sequence : single;
+        single = is_active(sequence) && !sequence->decide && sequence->filled == 1 && sequence->output >= 0 ? sequence : single;
     }
     return single;
 }

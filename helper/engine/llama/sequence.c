@@ -417,6 +417,9 @@ static enum fm_reason step(struct fm_sequence *sequence) {
     if (fm_kit_job_aborted(sequence->job)) {
         return FM_REASON_ABORTED;
     }
+    if (sequence->job->prefill_only) {
+        return FM_REASON_LENGTH;
+    }
     enum fm_reason reason = sequence->forced_more ? FM_REASON_NONE : draw(sequence);
     return reason ? reason : add_forced(sequence);
 }
@@ -445,6 +448,9 @@ static enum fm_code read_job(struct fm_sequence *sequence, fm_image_go_on *go_on
     struct fm_error *error = &answer->error;
     const struct fm_vocabulary vocabulary = fm_prompter_vocabulary(&model->prompter);
     enum fm_code code = fm_llama_request_read(request, model, job, go_on, state, error);
+    if (code == FM_OK && job->questions) {
+        code = fm_decide_begin(request, &sequence->decide, error);
+    }
     if (code == FM_OK && request->thought_form) {
         fm_llama_answer_think(answer, request->thought_form, request->thought_state);
     }
@@ -463,14 +469,19 @@ static enum fm_code prepare_sequence(struct fm_sequence *sequence) {
     if (code == FM_OK && !sequence->tokens) {
         code = fm_fail_no_memory(error);
     }
-    if (code == FM_OK && model->drafts != FM_DRAFTS_OFF && request->prompt.span_count == 0) {
+    if (code == FM_OK && sequence->decide) {
+        code = fm_decide_next(sequence->decide, sequence->tokens, &sequence->count, error);
+    }
+    if (code == FM_OK && model->drafts != FM_DRAFTS_OFF && request->prompt.span_count == 0 && !job->questions) {
         code = fm_lookup_init(&sequence->lookup, model->context_length, error);
     }
     if (code != FM_OK) {
         return code;
     }
-    memcpy(sequence->tokens, request->prompt.tokens, request->prompt.count * sizeof *sequence->tokens);
-    sequence->count = request->prompt.count;
+    if (!sequence->decide) {
+        memcpy(sequence->tokens, request->prompt.tokens, request->prompt.count * sizeof *sequence->tokens);
+        sequence->count = request->prompt.count;
+    }
     fm_sampler_take_prompt(&sequence->sampler, sequence->tokens, sequence->count);
     answer->callable = fm_tools_callable(job);
     if (answer->callable) {
@@ -491,7 +502,8 @@ void fm_sequence_try_to_start(struct fm_sequence *sequence) {
     }
     enum fm_reason reason = reason_of(code ? code : prepare_sequence(sequence));
     reason = reason ? reason : begin_thinking(sequence);
-    sequence->reason = reason ? reason : fm_kit_job_accept(sequence->job, (int64_t)sequence->request.prompt.count);
+    int64_t input = sequence->decide ? FM_UNCOUNTED : (int64_t)sequence->request.prompt.count;
+    sequence->reason = reason ? reason : fm_kit_job_accept(sequence->job, input);
 }
 
 void fm_sequence_begin(struct fm_sequence *sequence, struct fm_llama_model *model, struct fm_kit_job *job,
@@ -558,6 +570,7 @@ size_t fm_sequence_fill(struct fm_sequence *sequence, struct fm_batch *batch, si
     size_t chunk = sequence->model->chunk - from % sequence->model->chunk;
     most = sequence->exact && chunk < most ? chunk : most;
     count = count < most ? count : most;
+    count = sequence->decide ? fm_decide_limit(sequence->decide, from, count) : count;
     count = fm_checkpoints_limit(cached, count);
     llama_pos position = fm_cached_position(cached, from);
     bool wanted = from + count == sequence->count;
@@ -566,7 +579,7 @@ size_t fm_sequence_fill(struct fm_sequence *sequence, struct fm_batch *batch, si
     sequence->guess = fm_guess_none();
     sequence->filled = count;
     for (size_t i = 0; i < count; i++) {
-        bool logits = wanted && i + 1 == count;
+        bool logits = sequence->decide ? fm_decide_wants(sequence->decide, from + i) : wanted && i + 1 == count;
         int32_t index = fm_batch_add(batch, cached->id, sequence->tokens[from + i], position + (llama_pos)i, logits);
         sequence->output = logits ? index : -1;
     }
@@ -604,14 +617,38 @@ static void take_drafts(struct fm_sequence *sequence, const struct fm_batch *bat
     sequence->accepted_tokens += (int64_t)sequence->accepted;
 }
 
+/* Takes the logits of a batch whose tokens begin at `from`, and goes on with the next choice or question. */
+static void decide(struct fm_sequence *sequence, const struct fm_batch *batch, size_t from) {
+    struct fm_decide *decide = sequence->decide;
+    const size_t end = sequence->cached->count;
+    for (size_t i = from; i < end; i++) {
+        if (fm_decide_wants(decide, i)) {
+            const float *logits = fm_batch_logits(batch, sequence->output - (int32_t)(end - 1 - i));
+            fm_decide_take(decide, sequence->tokens, sequence->count, i, logits);
+        }
+    }
+    fm_kit_job_progress(sequence->job, decide->input, sequence->reused);
+    if (fm_kit_job_aborted(sequence->job)) {
+        sequence->reason = FM_REASON_ABORTED;
+    } else if (end == sequence->count) {
+        sequence->reason =
+            fm_decide_step(decide, sequence->cached, sequence->tokens, &sequence->count, &sequence->answer.error);
+    }
+}
+
 void fm_sequence_take(struct fm_sequence *sequence, const struct fm_batch *batch, bool alone) {
     struct fm_cached *cached = sequence->cached;
-    size_t end = cached->count + sequence->filled;
+    size_t from = cached->count;
+    size_t end = from + sequence->filled;
     bool before_span = sequence->filled == tokens_left(sequence) && end < sequence->count;
     bool border = end % sequence->model->chunk == 0 || before_span;
     fm_cached_add(cached, sequence->tokens + cached->count, sequence->filled, sequence->exact && alone && border);
     sequence->filled = 0;
     fm_checkpoints_make(cached);
+    if (sequence->decide) {
+        decide(sequence, batch, from);
+        return;
+    }
     tell_progress(sequence);
     if (sequence->output >= 0) {
         go_on_with(sequence, fm_batch_logits(batch, sequence->output));
@@ -680,6 +717,10 @@ void fm_sequence_end(struct fm_sequence *sequence) {
     fm_sampler_free(&sequence->sampler);
     fm_llama_answer_free(answer);
     fm_llama_request_free(&sequence->request);
+    if (sequence->decide) {
+        fm_kit_job_usage(job, &(struct fm_kit_usage){.input = sequence->decide->input, .cached = sequence->reused});
+        fm_decide_free(sequence->decide);
+    }
     fm_lookup_free(&sequence->lookup);
     free(sequence->tokens);
     fm_kit_job_finish(job, reason, &answer->error);

@@ -9,6 +9,7 @@
 #include "engine/llama/answer.h"
 #include "engine/llama/batch.h"
 #include "engine/llama/cache.h"
+#include "engine/llama/decide.h"
 #include "engine/llama/draft_model.h"
 #include "engine/llama/lookup.h"
 #include "engine/llama/request.h"
@@ -54,6 +55,7 @@ struct fm_sequence {
     struct fm_kit_job *job;
     struct fm_llama_request request;
     struct fm_llama_answer answer;
+    struct fm_decide *decide; /* owned; NULL: the job has no questions */
     struct fm_sampler sampler;
     struct fm_opening opening;
     /* the tokens of the prompt, and of the answer as far as it was passed on; room for a context */

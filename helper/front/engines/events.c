@@ -298,8 +298,12 @@ static bool take_report(struct fm_answer *answer, struct json_object *params) {
     return ok;
 }
 
+static bool decides(const struct fm_job *job) {
+    return job->answer.request.questions != NULL;
+}
+
 static bool embeds(const struct fm_job *job) {
-    return job->answer.request.input_count > 0;
+    return job->answer.request.input_count > 0 && !decides(job);
 }
 
 /* False when the vectors are not what the request asks for, or do not fit into a reply. The job is stopped then. */
@@ -491,12 +495,28 @@ static void on_embedding(struct fm_job *job, struct json_object *params) {
     if (!job->answer.opened) {
         return;
     }
-    if (!vector || !is_index(params, job->answer.vector_count)) {
+    if (!vector || !is_index(params, job->answer.entry_count)) {
         fail_job(job, "the engine sent a vector without its text, or out of order");
         return;
     }
     job->produced = true;
     if (fm_answer_vector(&job->answer, vector, strlen(vector), &error) != FM_OK) {
+        fm_job_stop_locked(job, &error);
+    }
+}
+
+static void on_decision(struct fm_job *job, struct json_object *params) {
+    struct fm_error error;
+    struct json_object *logprobs = json_object_object_get(params, "logprobs");
+    if (!job->answer.opened) {
+        return;
+    }
+    if (!is_index(params, job->answer.entry_count)) {
+        fail_job(job, "the engine sent a decision out of order");
+        return;
+    }
+    job->produced = true;
+    if (fm_answer_decide(&job->answer, logprobs, &error) != FM_OK) {
         fm_job_stop_locked(job, &error);
     }
 }
@@ -575,9 +595,9 @@ static void on_finished(struct fm_job *job, struct json_object *params) {
         fm_job_settle_locked(job, finish, &error);
         return;
     }
-    bool whole = job->answer.vector_count == job->answer.request.input_count; /* true if there are no inputs */
+    bool whole = job->answer.entry_count == job->answer.request.input_count; /* true if there are none */
     if (reason && strcmp(reason, "error") != 0 && !whole) {
-        fm_fail(&error, FM_INTERNAL, "the engine did not send all vectors");
+        fm_fail(&error, FM_INTERNAL, "the engine did not send all %s", decides(job) ? "decisions" : "vectors");
         fm_job_settle_locked(job, FM_FINISH_FAILED, &error);
         return;
     }
@@ -599,8 +619,12 @@ static void on_finished(struct fm_job *job, struct json_object *params) {
     fm_job_fail_or_move_locked(job, &error);
 }
 
-/* The kind of output in an event. A job that embeds has only vectors, and a job that answers has no vectors. */
-enum output { NO_OUTPUT, ANSWER, VECTOR };
+/* The kind of output in an event. A job has output of one kind only. */
+enum output { NO_OUTPUT, ANSWER, VECTOR, DECISION };
+
+static enum output output_of(const struct fm_job *job) {
+    return decides(job) ? DECISION : embeds(job) ? VECTOR : ANSWER;
+}
 
 static const struct {
     const char *method;
@@ -610,7 +634,8 @@ static const struct {
     {FM_JOB_DELTA, ANSWER, on_delta},          {FM_JOB_REASONING, ANSWER, on_reasoning},
     {FM_JOB_REFUSAL, ANSWER, on_refusal},      {FM_JOB_STATE, ANSWER, on_state},
     {FM_JOB_TOOL_CALL, ANSWER, on_tool_call},  {FM_JOB_TOOL_DELTA, ANSWER, on_tool_delta},
-    {FM_JOB_EMBEDDING, VECTOR, on_embedding},  {FM_JOB_PROGRESS, NO_OUTPUT, on_progress},
+    {FM_JOB_EMBEDDING, VECTOR, on_embedding},  {FM_JOB_DECISION, DECISION, on_decision},
+    {FM_JOB_PROGRESS, NO_OUTPUT, on_progress},
     {FM_JOB_ACCEPTED, NO_OUTPUT, on_accepted}, {FM_JOB_RESTARTED, NO_OUTPUT, on_restarted},
     {FM_JOB_FINISHED, NO_OUTPUT, on_finished},
 };
@@ -673,7 +698,7 @@ static void take_event(struct fm_engine *engine, const struct fm_rpc_message *me
             job->progress_ms = fm_now_ms();
             engine->signs++;
             engine->used_us = fm_now_us();
-            if (job_events[i].output == (embeds(job) ? ANSWER : VECTOR)) {
+            if (job_events[i].output != NO_OUTPUT && job_events[i].output != output_of(job)) {
                 fail_job(job, "the engine sent output that the request does not ask for");
             } else {
                 job_events[i].handle(job, message->params);

@@ -14,6 +14,7 @@ static const struct fm_method *const rows[] = {
     &fm_method_responses_retrieve,    &fm_method_responses_delete,
     &fm_method_responses_input_items, &fm_method_chat_completions_create,
     &fm_method_embeddings_create,     &fm_method_completions_create,
+    &fm_method_decisions_create,
     &fm_method_cancel_request,        &fm_method_process_shutdown,
     &fm_method_metrics_get,           &fm_method_requests_get,
 };

@@ -60,6 +60,7 @@ extern const struct fm_method fm_method_capabilities_get;
 extern const struct fm_method fm_method_chat_completions_create;
 extern const struct fm_method fm_method_completions_create;
 extern const struct fm_method fm_method_embeddings_create;
+extern const struct fm_method fm_method_decisions_create;
 extern const struct fm_method fm_method_health_ping;
 extern const struct fm_method fm_method_metrics_get;
 extern const struct fm_method fm_method_models_list;

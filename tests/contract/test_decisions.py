@@ -125,6 +125,14 @@ class Decisions(Case):
         self.assertTrue(fresh.initialize()["ok"] and fresh.load(MODEL)[0]["ok"])
         self.assertEqual(self.decide(messages, URGENT, engine=fresh)[0], [together[1]])
 
+    def test_a_longer_choice_is_not_the_shorter_one(self):
+        """The same question with and without choices that begin with another choice."""
+        (apart,), _ = self.decide(user(TEXT), (KIND[0], ["money", "weather"]))
+        (beside,), _ = self.decide(user(TEXT), (KIND[0], ["money", "money and", "money and time"]))
+        short, middle, long = map(math.exp, beside)
+        self.assertAlmostEqual((short + middle + long) / math.exp(apart[0]), 1, places=6)
+        self.assertGreater(middle + long, 0)
+
     def test_the_text_is_read_once(self):
         one = self.decide(user(TEXT * 3), URGENT)[1]["usage"]["input_tokens"]
         many = self.decide(user(TEXT * 3), *[URGENT] * 20)[1]["usage"]["input_tokens"]

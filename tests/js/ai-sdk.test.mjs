@@ -1,6 +1,6 @@
 // The Vercel AI SDK, unmodified, over client.fetch.
 import { createOpenAI } from "@ai-sdk/openai";
-import { embedMany, generateObject, generateText, isStepCount, streamObject, streamText, tool } from "ai";
+import { experimental_decide as decide, embedMany, generateObject, generateText, isStepCount, streamObject, streamText, tool } from "ai";
 import assert from "node:assert/strict";
 import { createFmProxy } from "../../js-shim/dist/esm/ai.js";
 import { connection, lacking, noEmbeddings, noFormats, noModel, script } from "./support/helper.mjs";
@@ -80,6 +80,15 @@ async function texts(t, client, real) {
     const { embeddings } = await embedMany({ model: openai.embedding(id), values: ["a cat", "a dog"], maxRetries: 0 });
     assert.equal(embeddings.length, 2);
     assert.ok(embeddings[0].length > 0);
+  });
+
+  const questions = { cat: { type: "boolean", instructions: "Is it a cat?" } };
+  const asked = [{ type: "predicate", instructions: "Is it?" }];
+  const { ok, error } = await client.safe.decisions.create({ input: "a cat", questions: asked });
+  await t.test("POST /decisions: decide", { skip: ok ? false : error.detail }, async () => {
+    const state = [{ type: "text", text: "a cat" }];
+    const { answers } = await decide({ model: openai.decisionModel(id), state, questions, maxRetries: 0 });
+    assert.ok(answers.cat.probability >= 0 && answers.cat.probability <= 1);
   });
 }
 

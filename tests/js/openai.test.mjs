@@ -366,6 +366,20 @@ async function others(t, OpenAI, openai, client) {
   });
 
   const noCompact = await lackingPath(client, "responses/compact");
+  const questions = [{ type: "predicate", name: "cat", instructions: "Is it a cat?" }];
+  const { ok, error } = await client.safe.decisions.create({ input: "a cat", questions });
+  const skip = openai.decisions === undefined ? "this SDK is older" : ok ? false : error.detail;
+  await t.test("POST /decisions: create", { skip }, async () => {
+    const { answers } = await openai.decisions.create({ model: "default", input: "a cat", questions });
+    assert.deepEqual([answers.length, answers[0].type, answers[0].name], [1, "predicate", "cat"]);
+    assert.ok(answers[0].probability >= 0 && answers[0].probability <= 1);
+  });
+
+  await t.test("POST /responses: generate false", { skip: ok ? false : "this engine reads no prompt ahead" }, async () => {
+    const { status, output } = await openai.responses.create({ model: "default", input: "a cat", generate: false });
+    assert.deepEqual([status, output], ["completed", []]);
+  });
+
   await t.test("POST /responses/compact: compact", { skip: noCompact }, async () => {
     const [{ id: model }] = (await openai.models.list()).data;
     const input = [

@@ -159,6 +159,7 @@ struct fm_engine {
     bool silent;            /* the engine's jobs show no progress before their first output */
     uint64_t lost[FM_SLOTS_MAX]; /* runs whose jobs are settled, but which the engine has not aborted yet */
     unsigned lost_count;
+    bool deaf;                 /* it was ended because it did not stop a job */
     int64_t lost_ms;           /* when the last of `lost` was added, or when the engine last had another job */
     int64_t heard_ms;          /* when the last message from the engine came */
     struct fm_outbox outbox;   /* to its stdin; valid while pid is not 0 */

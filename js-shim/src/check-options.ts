@@ -1,4 +1,5 @@
 // What createClient and client.on are given: names and types are checked, so that a mistake does not go unnoticed.
+import { resolve } from "node:path";
 import type { ClientOptions } from "./client.js";
 import { invalid } from "./errors.js";
 import type { ClientEvents } from "./events.js";
@@ -150,6 +151,23 @@ export function checkOptions(options: unknown): void {
     const told = name === "remote" || name === "env" ? typeof value : shown(value); // these options may hold keys
     if (!fits(value)) throw invalid(name, `Invalid option '${name}': it must be ${what}, not ${told}.`);
   }
+}
+
+/**
+ * The options with absolute paths, as they are now: the process may change its working directory later. Relative paths begin in
+ * `cwd`; `cwd` and `helperPath` begin in the working directory. A `helperPath` without a slash is a name.
+ */
+export function withAbsolutePaths(options: ClientOptions): ClientOptions {
+  const base = resolve(options.cwd ?? "");
+  const absolute = ([name, value]: [string, unknown]): [string, unknown] => {
+    if (typeof value !== "string" || value === "") return [name, value];
+    if (name === "cwd") return [name, base];
+    if (name === "helperPath") return [name, /[/\\]/.test(value) ? resolve(value) : value];
+    // A model may be named by its id.
+    const isPath = KINDS[name as keyof ClientOptions] === "path" && name !== "model";
+    return [name, isPath ? resolve(base, value) : value];
+  };
+  return Object.fromEntries(Object.entries(options).map(absolute)) as ClientOptions;
 }
 
 const isCalled = (name: keyof ClientOptions): string => ` Did you mean '${name}'?`;

@@ -1,7 +1,7 @@
 // createClient: the surface that hosts call. The first call loads what does the work (core.ts).
 import { resolve } from "node:path";
 import { ChatCompletions } from "./chat.js";
-import { checkListener, checkOptions } from "./check-options.js";
+import { checkListener, checkOptions, withAbsolutePaths } from "./check-options.js";
 import { Completions } from "./completions.js";
 import type { Core } from "./core.js";
 import { Decisions } from "./decisions.js";
@@ -226,8 +226,9 @@ export class Client {
   readonly #core: Later;
 
   /** @internal */
-  constructor(options: ClientOptions) {
-    checkOptions(options);
+  constructor(given: ClientOptions) {
+    checkOptions(given);
+    const options = withAbsolutePaths(given);
     const core = new Later(options, this.#events);
     this.#core = core;
     const { withFallback } = core;

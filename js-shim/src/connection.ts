@@ -39,6 +39,8 @@ export class Connection {
   #readySince: number | null = null;
   /** Whether it refuses further calls. */
   #down = false;
+  /** The calls that the helper has not settled although their limits have passed, and the error for one that hangs. */
+  readonly #expired = new Map<number, FmError>();
   #failure: FmError | null = null;
   /** Why it hangs, and is ended when it has no call in progress; null: it does not. */
   #hangs: FmError | null = null;
@@ -54,6 +56,7 @@ export class Connection {
   #pongs = 0;
   /** When the oldest waiting ping was sent, or when the last pong came, if later; null: no ping waits. */
   #pingedAt: number | null = null;
+  #onPong = (): void => {};
   #watch: NodeJS.Timeout | null = null;
 
   /** Starts a helper. Throws an FmError (SPAWN_FAILED) if the system refuses that at once. */
@@ -116,10 +119,40 @@ export class Connection {
   giveUpOn(id: number, hangs: FmError, inHand: boolean): void {
     this.cancel(id);
     if (!inHand) return this.#blame(id, hangs);
+    this.#expired.set(id, hangs);
     setTimeout(() => {
       if (this.#calls.has(id)) this.#tryPing();
       this.#blame(id, hangs);
     }, HANGS_MS).unref();
+  }
+
+  /** Whether it has a call whose limit has passed. Before such a helper gets another call, see `takesCalls`. */
+  get isSuspect(): boolean {
+    return this.#expired.size > 0;
+  }
+
+  /** Asks the helper whether it still reads. If it says nothing, it hangs, and takes no further call. */
+  async takesCalls(): Promise<boolean> {
+    this.#tryPing();
+    const ping = this.#pings;
+    for (let reads = -1; reads !== this.#reads && this.#pongs < ping; ) {
+      reads = this.#reads;
+      await this.#pongWithin(ANSWER_MS);
+    }
+    if (this.#pongs >= ping) return !this.#down;
+    for (const [id, hangs] of this.#expired) this.#drain(id, hangs);
+    return !this.#down;
+  }
+
+  /** Resolves at the next pong, or after this time. */
+  #pongWithin(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const late = setTimeout(() => setImmediate(resolve), ms).unref();
+      this.#onPong = () => {
+        clearTimeout(late);
+        resolve();
+      };
+    });
   }
 
   /** If other bytes come before the pong, the host reads slowly: the call's answer may be among the unread bytes. */
@@ -140,6 +173,7 @@ export class Connection {
 
   #leave(id: number): void {
     this.#calls.delete(id);
+    this.#expired.delete(id);
     const hangs = this.#hangs;
     if (hangs === null || [...this.#calls.values()].includes(true)) return;
     if (this.#calls.size === 0) this.fail(hangs);
@@ -243,6 +277,7 @@ export class Connection {
     this.#pingedAt ??= performance.now();
     const answered = (): void => {
       this.#pongs++;
+      this.#onPong();
       this.#pingedAt = this.#pings > this.#pongs ? performance.now() : null;
     };
     result.then(answered, () => {});

@@ -143,7 +143,7 @@ function responseOf(body: JsonObject, created: number, model: unknown): JsonObje
 
 /** For chat and legacy completions: both have choices, and chunks with choices. */
 function ofChoices(value: unknown, ofText: (text: string) => JsonObject, base: JsonObject, what: string): JsonObject {
-  const choices = listOf(value, "choices", ofText, what);
+  const choices = listOf(value, "choices", ofText, what).map((choice, index) => ({ index, ...given(choice) }));
   const { output_text: _, ...rest } = given(value);
   return marked({ ...base, ...rest, choices });
 }

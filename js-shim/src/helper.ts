@@ -154,10 +154,17 @@ export class Helper implements Transport {
 
   /** Sends the call to the helper that serves all calls. Null: the call was settled meanwhile. */
   async #askOne(call: Call): Promise<JsonObject | null> {
-    const connection = this.#live?.readySince != null ? this.#live : await this.#connect();
+    const connection = await this.#connected();
     if (call.isOver) return null;
     if (call.method === "responses.create" && call.params["store"] !== false) this.#holdsResponses = true;
     return this.#send(call, connection);
+  }
+
+  /** The helper that serves all calls; a new one, if it takes no calls. */
+  async #connected(): Promise<Connection> {
+    const live = this.#live;
+    if (live?.readySince == null) return this.#connect();
+    return !live.isSuspect || (await live.takesCalls()) ? live : this.#connect();
   }
 
   #connect(): Promise<Connection> {

@@ -133,7 +133,18 @@ export async function chosenFor(
 ): Promise<string | null> {
   const isOurs = packagePath !== undefined || origin === OWN_BUILD;
   if (!isOurs || (env["FM_PROXY_MODEL"] ?? "") !== "" || !takesFiles(engine, env)) return null;
-  return chosenModel(modelsFolder(env));
+  const folder = modelsFolder(env);
+  if (isForbidden(folder)) {
+    const how = `Start Node with --allow-fs-read=${folder}, or name the folder or the file by the option modelsDir or model`;
+    throw new FmError("SPAWN_FAILED", `Node's permission model forbids to read the models folder ${folder}. ${how}.`);
+  }
+  return chosenModel(folder);
+}
+
+/** Whether Node's permission model forbids this process to read the folder. */
+function isForbidden(folder: string): boolean {
+  const { permission } = process as { permission?: { has(scope: string, reference?: string): boolean } };
+  return permission !== undefined && !permission.has("fs.read", folder);
 }
 
 /**

@@ -11,7 +11,7 @@ import unittest
 
 import foreign_engine
 import wire
-from wire import SLOW, HelperTest, check_stream, script, wait_until
+from wire import SLOW, HelperTest, alive, check_stream, script, wait_until
 
 
 class Death(HelperTest):
@@ -69,6 +69,37 @@ class Death(HelperTest):
             self.assert_error(helper.collect(call)[1], "INTERNAL")
         for call in waiting:
             self.assertTrue(helper.collect(call)[1]["ok"])
+
+    def stop_engine(self, helper):
+        """Stops the engine as a debugger does: it reads and writes nothing."""
+        pid = helper.engine_pid()
+        os.kill(pid, signal.SIGSTOP)
+        self.addCleanup(lambda: alive(pid) and os.kill(pid, signal.SIGKILL))
+        return pid
+
+    def wait_ending(self, helper, call):
+        wait_until(lambda: helper.call("requests.get", {"request_id": call}).get("state") == "ending", "the limit")
+
+    def test_a_limit_has_passed_and_the_engine_does_not_stop(self):
+        """What comes after the limit waits, and goes to the next engine; so does what the engine never accepted."""
+        helper = self.helper()
+        late = self.create(helper, script("a", {"sleep_ms": 60000}), fm={"timeout_ms": 800})
+        helper.event(late, "response.output_text.delta")
+        self.stop_engine(helper)
+        self.wait_ending(helper, late)
+        after = self.create(helper, "after")
+        self.assert_error(helper.collect(late)[1], "TIMEOUT")
+        self.assertTrue(helper.collect(after)[1]["ok"])
+
+    def test_what_a_silent_engine_never_accepted(self):
+        helper = self.helper()
+        late = self.create(helper, script("a", {"sleep_ms": 60000}), fm={"timeout_ms": 1500})
+        helper.event(late, "response.output_text.delta")
+        self.stop_engine(helper)
+        unread = [self.create(helper, "unread", stream=stream) for stream in (True, False)]
+        self.assert_error(helper.collect(late)[1], "TIMEOUT")
+        for call in unread:
+            self.assertEqual(helper.collect(call)[1].get("error"), None)
 
     def test_crash_loop(self):
         """After three deaths in a row, requests get UNAVAILABLE at once, with the reason; later the engine is tried again."""

@@ -1,11 +1,20 @@
 // The Vercel AI SDK, unmodified, over client.fetch.
 import { createOpenAI } from "@ai-sdk/openai";
-import { experimental_decide as decide, embedMany, generateObject, generateText, isStepCount, streamObject, streamText, tool } from "ai";
+import { experimental_decide as decide, embedMany, generateObject, generateText, isStepCount } from "ai";
+import { streamObject, streamText, tool } from "ai";
 import assert from "node:assert/strict";
+import { test } from "node:test";
 import { createFmProxy } from "../../js-shim/dist/esm/ai.js";
 import { connection, lacking, noEmbeddings, noFormats, noModel, script } from "./support/helper.mjs";
 import { Animal, CALL, checkRun, description, LIMIT, onEngines } from "./support/tasks.mjs";
 import { PROMPT, QUESTION, recorder, THINK, THOUGHT, Weather } from "./support/tasks.mjs";
+
+test("createFmProxy without a client or createOpenAI: an error, and nothing is sent", () => {
+  for (const client of [undefined, null, {}, createFmProxy, { fetch: 5 }]) {
+    assert.throws(() => createFmProxy(client, createOpenAI), { name: "TypeError", message: /needs a client of createClient/ });
+  }
+  assert.throws(() => createFmProxy({ fetch }), { name: "TypeError", message: /needs createOpenAI/ });
+});
 
 async function texts(t, client, real) {
   const [{ id }] = (await client.models.list()).data;

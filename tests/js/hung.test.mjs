@@ -1,5 +1,6 @@
 // A helper that hangs: its calls end in time, it is killed and replaced, and requests that it has not read go to the next one.
 import assert from "node:assert/strict";
+import { readFileSync, readdirSync } from "node:fs";
 import { test } from "node:test";
 import { alive, deltas, drain, fakeClient, script, stubClient, until } from "./support/helper.mjs";
 import { checkResponse, checkResponseStream } from "./support/invariants.mjs";
@@ -56,6 +57,32 @@ test("a helper stopped in mid-stream: it is ended, and the request is not sent a
   await until(() => !alive(pid), "its end");
   checkResponse(await inTime(client.responses.create({ input: "x" })));
 }));
+
+/** The pid of the only child of a process, which any of its threads may have started. */
+function childOf(pid) {
+  const tasks = readdirSync(`/proc/${pid}/task`);
+  const text = tasks.map((task) => readFileSync(`/proc/${pid}/task/${task}/children`, "utf8")).join("");
+  assert.match(text, /^\d+ $/);
+  return Number(text);
+}
+
+test("a helper stopped after it said that it has the request: later ones go to the next", { timeout: WAIT }, async (t) => {
+  const client = fakeClient(t);
+  const { pid } = await client.health.ping();
+  checkResponse(await client.responses.create({ input: "x" }));
+  const engine = childOf(pid);
+  t.after(() => alive(engine) && process.kill(engine, "SIGKILL"));
+  const late = client.responses.create({ input: script("a", { sleep_ms: 60000 }), fm: { timeout_ms: 600 } });
+  process.kill(engine, "SIGSTOP");
+  // The limit passes after 600 ms, and the call is given up 900 ms later. In between, the helper answers that it has the request.
+  setTimeout(() => process.kill(pid, "SIGSTOP"), 1000);
+  await assert.rejects(late, { code: "TIMEOUT" });
+  const later = [{ input: "one", fm: { timeout_ms: WAIT } }, { input: "two" }].map((body) => client.responses.create(body));
+  const started = performance.now();
+  for (const answer of await inTime(Promise.all(later))) checkResponse(answer);
+  soon(performance.now() - started, 1500);
+  assert.notEqual((await client.health.ping()).pid, pid);
+});
 
 const LIMIT_MS = 400;
 const LIMITS = {

@@ -13,8 +13,9 @@ import {
   truncateSync,
   writeFileSync,
 } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { test } from "node:test";
+import { withAbsolutePaths } from "../../js-shim/dist/esm/check-options.js";
 import { inPackage } from "../../js-shim/dist/esm/locate.js";
 import { discardCopies, makeRunnable } from "../../js-shim/dist/esm/relocate.js";
 import { spawnOptions } from "../../js-shim/dist/esm/start.js";
@@ -169,6 +170,14 @@ test("eight at once: one whole copy, and nothing else is left", async (t) => {
   assert.equal(new Set(copies.map(({ packagePath }) => packagePath)).size, 1);
   assert.equal(readdirSync(storageDir).length, 1);
   for (const { executablePath } of copies) assert.equal(modeOf(executablePath), 0o755);
+});
+
+test("relative paths of options begin in cwd as it was when the client was made", () => {
+  const options = { cwd: "work", storageDir: "copies", modelsDir: "/m", model: "a", helperPath: "bin/fm-proxy", store: "s" };
+  const { cwd, storageDir, modelsDir, model, helperPath, store } = withAbsolutePaths(options);
+  assert.deepEqual([cwd, storageDir], [resolve("work"), resolve("work", "copies")]);
+  assert.deepEqual([modelsDir, model, helperPath, store], ["/m", "a", resolve("bin/fm-proxy"), "s"]);
+  assert.equal(withAbsolutePaths({ helperPath: "fm-proxy" }).helperPath, "fm-proxy", "a name is looked up in PATH");
 });
 
 test("a folder that can't be written to is named in the error", async (t) => {

@@ -320,6 +320,10 @@ static void on_accepted(struct fm_job *job, struct json_object *params) {
     if (job->state != FM_JOB_SENT) {
         return;
     }
+    bool again = fm_answer_has_next(&job->answer) || fm_engine_may_use_gpu_locked(job->engine) || fm_job_may_move(job);
+    if (!again) {
+        fm_request_free_job(&job->answer.request);
+    }
     job->state = FM_JOB_RUNNING;
     job->accepted_ms = job->progress_ms;
     job->answer.timings.queue_us += fm_now_us() - job->queued_us;

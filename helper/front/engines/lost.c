@@ -8,8 +8,18 @@ bool fm_engine_can_lose_locked(const struct fm_engine *engine) {
     return engine->state == FM_ENGINE_READY && fm_engine_held_locked(engine) > engine->lost_count + 1;
 }
 
+/* Whether a job of the engine is to stop, and the engine has sent nothing since it was told. */
+static bool does_not_stop(const struct fm_engine *engine, const struct fm_job *job) {
+    bool stopping = fm_job_is_held(job) && job->engine == engine && job->stopping;
+    return stopping && engine->heard_ms <= job->grace_end_ms - FM_GRACE_MS;
+}
+
 bool fm_engine_may_hang_locked(const struct fm_engine *engine) {
-    return engine->lost_count > 0 && engine->heard_ms <= engine->lost_ms;
+    bool hangs = engine->lost_count > 0 && engine->heard_ms <= engine->lost_ms;
+    for (size_t i = 0; i < engine->front->jobs_end && !hangs; i++) {
+        hangs = does_not_stop(engine, &engine->front->jobs[i]);
+    }
+    return hangs;
 }
 
 void fm_engine_lose_job_locked(struct fm_engine *engine, struct fm_job *job) {

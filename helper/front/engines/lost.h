@@ -24,8 +24,8 @@ void fm_engine_lose_job_locked(struct fm_engine *engine, struct fm_job *job);
 void fm_engine_find_run_locked(struct fm_engine *engine, uint64_t run);
 
 /*
- * Whether the engine has lost a job and has sent nothing since. Such an engine may hang, and gets no other job. Wants
- * the lock.
+ * Whether the engine has to stop a job, or has lost one, and has sent nothing since. Such an engine may hang, and gets
+ * no other job. Wants the lock.
  */
 bool fm_engine_may_hang_locked(const struct fm_engine *engine);
 

@@ -176,10 +176,6 @@ static void build_job_locked(struct fm_engine *engine, struct fm_job *job) {
 }
 
 static void note_sent_locked(struct fm_engine *engine, struct fm_job *job) {
-    bool again = fm_answer_has_next(&job->answer) || fm_engine_may_use_gpu_locked(engine) || fm_job_may_move(job);
-    if (!again) {
-        fm_request_free_job(&job->answer.request);
-    }
     if (engine->front->program_count > 1) {
         snprintf(job->answer.engine, sizeof job->answer.engine, "%s", engine->program->files.name);
     }

@@ -109,7 +109,9 @@ static void settle_after_death_locked(struct fm_engine *engine) {
     }
     for (size_t i = 0; i < front->jobs_end; i++) {
         struct fm_job *job = &front->jobs[i];
-        if (is_held(engine, job) && again && fm_job_can_restart(job) && !job->stopping) {
+        /* a deaf engine was ended for another job, and may not have read the jobs that it has not accepted */
+        bool unread = engine->deaf && job->state == FM_JOB_SENT && !job->stopping;
+        if (is_held(engine, job) && (unread || (again && fm_job_can_restart(job) && !job->stopping))) {
             fm_job_again_locked(job);
         } else if (is_held(engine, job)) {
             settle_held(job, &engine->end_error);
@@ -233,9 +235,10 @@ static int64_t end_left_locked(struct fm_engine *engine) {
 /* Kills an engine that did not stop a job, if it sends nothing any more or has no other job. */
 static void end_silent_locked(struct fm_engine *engine) {
     struct fm_error error;
-    fm_fail(&error, FM_INTERNAL,
-            "the engine was ended, because it did not stop a request, and said nothing for %d ms or had no other one",
-            FM_SILENCE_MS);
+    bool others = fm_engine_held_locked(engine) > engine->lost_count;
+    fm_fail(&error, FM_INTERNAL, "the engine was ended, because it did not stop a request%s %d ms; send the request again",
+            others ? ", and then sent nothing for" : " within", FM_SILENCE_MS);
+    engine->deaf = true;
     fm_engine_kill_locked(engine, FM_END_CRASH, &error);
 }
 
@@ -593,6 +596,7 @@ static void reset_place(struct fm_engine *engine) {
     engine->kill_ms = 0;
     engine->silent = false;
     engine->lost_count = 0;
+    engine->deaf = false;
     engine->gpu_told = !engine->probes && is_gpu_wanted(engine);
     engine->gpu_unused = false;
     engine->end_error.code = FM_OK;

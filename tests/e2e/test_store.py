@@ -939,6 +939,18 @@ class Trouble(StoreTest):
         self.assertEqual(self.store(helper), {"kind": "file", "usable": True, "detail": None})
         self.assertEqual(len(self.lines()), 1)
 
+    def test_nothing_runs_in_the_background(self):
+        """Its answer would be lost. When the store can be used again, a later request is accepted."""
+        with open(self.file, "w") as file:
+            file.write("this is a letter to a friend, and no database at all")
+        helper = self.start()
+        self.wait_for(helper, False)
+        body = {"input": "one", "background": True}
+        error = self.assert_error(helper.call("responses.create", body), "UNAVAILABLE")
+        self.assertIn(self.file, error["detail"])
+        os.unlink(self.file)
+        wait_until(lambda: helper.call("responses.create", body)["ok"], "the store")
+
     def test_a_folder_that_comes_later(self):
         self.file = os.path.join(self.folder.name, "sub", "responses.db")
         helper = self.start()

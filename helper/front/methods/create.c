@@ -3,6 +3,7 @@
 #include "front/engines/route.h"
 #include "front/jobs.h"
 #include "front/methods/params.h"
+#include "front/store/queue.h"
 #include "front/watchdog.h"
 
 /* Takes `request` and `route` over, also on failure. */
@@ -19,6 +20,22 @@ static enum fm_code start_job(struct fm_front *front, const struct fm_rpc_id *id
     return code;
 }
 
+/* What runs in the background must be stored: otherwise nobody gets the answer. */
+static enum fm_code check_background(struct fm_front *front, const struct fm_request *request, struct fm_error *error) {
+    if (!request->background) {
+        return FM_OK;
+    }
+    if (!request->store) {
+        return fm_params_wrong(
+            error, "background", "unsupported_value",
+            "what runs in the background has to be stored, and the option storeBytes (--store-bytes) is 0");
+    }
+    fm_front_lock(front);
+    enum fm_code code = fm_store_check_locked(front, error);
+    fm_front_unlock(front);
+    return code;
+}
+
 enum fm_code fm_method_create(struct fm_front *front, const struct fm_rpc_id *id, struct json_object *params,
                               const struct fm_surface *surface, struct fm_error *error) {
     struct fm_request request;
@@ -31,11 +48,9 @@ enum fm_code fm_method_create(struct fm_front *front, const struct fm_rpc_id *id
         return error->code;
     }
     request.store = request.store && front->options.store_bytes > 0;
-    if (request.background && !request.store) {
+    if (check_background(front, &request, error) != FM_OK) {
         fm_request_free(&request);
-        return fm_params_wrong(
-            error, "background", "unsupported_value",
-            "what runs in the background has to be stored, and the option storeBytes (--store-bytes) is 0");
+        return error->code;
     }
     if (fm_route_find(front, &request, &route, error) != FM_OK) {
         fm_request_free(&request);

@@ -176,6 +176,33 @@ void fm_store_end_locked(struct fm_front *front) {
     pthread_cond_signal(&front->store_queue.changed);
 }
 
+/* ---- whether it can be used ---- */
+
+static void open_store(struct fm_front *front, struct fm_store *store, struct fm_store_task *task,
+                       struct fm_error *error) {
+    (void)front;
+    (void)task;
+    if (store) {
+        (void)fm_store_open(store, error); /* run_task notes the trouble */
+    }
+}
+
+enum fm_code fm_store_check_locked(struct fm_front *front, struct fm_error *error) {
+    const struct fm_store_queue *queue = &front->store_queue;
+    if (!queue->known || queue->trouble.code == FM_OK) {
+        return FM_OK;
+    }
+    *error = queue->trouble;
+    struct fm_store_task *task = calloc(1, sizeof *task);
+    if (task) {
+        task->run = open_store;
+    }
+    if (task && !add_locked(front, task)) {
+        free(task);
+    }
+    return error->code;
+}
+
 /* ---- storing ---- */
 
 /*

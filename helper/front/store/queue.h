@@ -41,6 +41,12 @@ void fm_store_queue_free(struct fm_store_queue *queue);
 void fm_store_open_early(struct fm_front *front, struct fm_store **store);
 
 /*
+ * FM_OK if responses can be stored, as far as is known. Otherwise the store's trouble; the store is then tried again, so
+ * that a later call may succeed. Wants the lock; never blocks.
+ */
+FM_MUST_USE enum fm_code fm_store_check_locked(struct fm_front *front, struct fm_error *error);
+
+/*
  * Does the first task that can be done now; false: there is none. Makes `*store` if it is NULL. Releases the lock
  * meanwhile, and may block on the disk. Only the store's thread calls it.
  */

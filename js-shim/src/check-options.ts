@@ -117,7 +117,7 @@ const isBytes = (value: unknown): boolean =>
 const CHECKS: Record<Exclude<Kind, readonly unknown[]>, [(value: unknown) => boolean, string]> = {
   text: [isText, "a string that has no NUL"],
   engine: [isEngine, "the name of an engine, or an array of up to 8 different ones, of a-z, 0-9 and -"],
-  remote: [isRemote, "an object with an array of `endpoints`, or the path of a file"],
+  remote: [isRemote, "an object whose `endpoints` is an array, or the path of a file"],
   flag: [(value) => typeof value === "boolean", "true or false"],
   ms: [isMs, `an integer from 0 to ${LONGEST_MS}, in ms`],
   someMs: [(value) => isMs(value) && value !== 0, `an integer from 1 to ${LONGEST_MS}, in ms`],
@@ -130,7 +130,7 @@ const CHECKS: Record<Exclude<Kind, readonly unknown[]>, [(value: unknown) => boo
   bytes: [isBytes, 'a number of bytes, or a text such as "512M" or "4G"'],
   gpu: [isGpu, '"auto", "off" or a number of layers, up to 100,000'],
   function: [(value) => typeof value === "function", "a function"],
-  aliases: [isAliases, "an object of model names, which have no comma and no NUL, and as a name no ="],
+  aliases: [isAliases, "an object with names and models: no comma and no NUL in either, and no = in a name"],
   env: [isEnv, "an object of texts that have no NUL"],
   functionOrObject: [
     (value) => typeof value === "function" || (typeof value === "object" && value !== null),
@@ -148,8 +148,8 @@ export function checkOptions(options: unknown): void {
     }
     if (value === undefined) continue;
     const [fits, what] = checkOf(KINDS[name as keyof ClientOptions]);
-    const told = name === "remote" || name === "env" ? typeof value : shown(value); // these options may hold keys
-    if (!fits(value)) throw invalid(name, `Invalid option '${name}': it must be ${what}, not ${told}.`);
+    const told = name === "remote" || name === "env" ? "" : `, not ${shown(value)}`; // these options may hold keys
+    if (!fits(value)) throw invalid(name, `Invalid option '${name}': it must be ${what}${told}.`);
   }
 }
 

@@ -64,7 +64,7 @@ function listOf(value: unknown, name: string, ofText: ((text: string) => JsonObj
   // A response may have no item, but an empty list of choices or vectors is no answer.
   if (Array.isArray(list) && (list.length > 0 || name === "output")) return list;
   const text = textOf(value);
-  if (text === null || ofText === null) throw new Error(`it gave no ${what}: that has '${name}'`);
+  if (text === null || ofText === null) throw new Error(`it gave no ${what}, which has the member '${name}'`);
   return [ofText(text)];
 }
 

@@ -1,6 +1,6 @@
 // Downloads model files. Afterwards a file is complete and correct, or absent.
 import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { isAlive } from "./alive.js";
 import { findInCatalog } from "./catalog.js";
 import { chooseModel, chosenModel } from "./default-model.js";
@@ -253,7 +253,7 @@ async function alreadyThere(path: string, source: Source): Promise<Downloaded | 
 export async function verifyModel(path: string): Promise<{ state: "ok" | "damaged" | "unknown"; sha256: string }> {
   const told = (await readRecord(path))?.sha256;
   const sha256 = await hashFile(path).catch((error: unknown) => {
-    throw new FmError("NOT_FOUND", `The file ${path} can't be read (${messageOf(error)}).`, { cause: error });
+    throw new FmError("NOT_FOUND", `The file ${resolve(path)} can't be read (${messageOf(error)}).`, { cause: error });
   });
   return { state: told === undefined ? "unknown" : told === sha256 ? "ok" : "damaged", sha256 };
 }

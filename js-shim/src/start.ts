@@ -44,7 +44,9 @@ export async function spawnOptions(
   const chosen = isNamed ? null : await chosenFor(location, options.engine, env);
   if (chosen !== null) args.push("--model", chosen);
   else if (asksAppleFirst(options, env)) args.push("--engine", "auto");
+  const { FM_PROXY_REMOTE: remote = "" } = env;
   if (options.remote !== undefined) args.push("--remote", remoteArgument(options.remote, env, whole));
+  else if (remote !== "") env["FM_PROXY_REMOTE"] = remoteArgument(remote, env, whole);
   for (const [name, flag, variable, given] of SWITCHES) {
     if (options[name] === given) args.push(flag);
     else if (options[name] !== undefined) delete env[variable];

@@ -141,7 +141,7 @@ test("a fallback that fails too: the local error, with what both said; a stock c
   for (const [fallback, said] of [
     [() => Promise.reject(new Error("no money left")), /no model\. The fallback failed too: no money left/],
     [() => undefined, /no model\. The .*it gave nothing/],
-    [() => ({ answer: "x" }), /it gave no Response: that has 'output'/],
+    [() => ({ answer: "x" }), /it gave no Response, which has the member 'output'/],
     [{}, /the fallback has no responses\.create/],
   ]) {
     const client = stubClient(t, NO_MODEL, { fallback });
@@ -158,7 +158,7 @@ test("a fallback that fails too: the local error, with what both said; a stock c
     assert.equal(response.headers.get("x-fm-source"), null);
   }
   const client = stubClient(t, NO_MODEL, { fallback: () => ({ choices: [] }) });
-  await assert.rejects(client.chat.completions.create({ messages: [] }), /it gave no [a-z ]+: that has 'choices'/);
+  await assert.rejects(client.chat.completions.create({ messages: [] }), /it gave no [a-z ]+, which has the member 'choices'/);
 });
 
 test("a conversation does not go on after a text of a fallback", async (t) => {

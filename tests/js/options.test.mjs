@@ -39,7 +39,7 @@ for (const [options, param, message] of [
   [{ fallback: "cloud" }, "fallback", /must be a function or an object/],
   [{ model: 5n }, "model", /must be a string that is not empty and has no NUL, not bigint/],
   [{ model: "a\0b" }, "model", /has no NUL/],
-  [{ env: { KEY: "secret\0" } }, "env", /an object of texts that have no NUL, not object\.$/],
+  [{ env: { KEY: "secret\0" } }, "env", /an object of texts that have no NUL\.$/],
   [{ env: { "A\0": "x" } }, "env", /an object of texts that have no NUL/],
   [{ env: { A: Object.create(null) } }, "env", /an object of texts/],
   [{ aliases: { "a\0b": "default" } }, "aliases", /no comma and no NUL/],

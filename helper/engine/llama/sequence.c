@@ -19,7 +19,7 @@ static enum fm_reason fail_grammar(struct fm_sequence *sequence, const char *rea
     struct fm_error *error = &sequence->answer.error;
     char param[64];
     fm_llama_answer_param(&sequence->answer, param, sizeof param);
-    (void)fm_fail(error, FM_INVALID_REQUEST, "the %s can't be kept to any further: %s", param, reason);
+    (void)fm_fail(error, FM_INVALID_REQUEST, "the answer can't follow the %s any further: %s", param, reason);
     snprintf(error->param, sizeof error->param, "%s", param);
     return FM_REASON_ERROR;
 }

@@ -266,7 +266,8 @@ static enum fm_code open_sqlite(struct fm_store_db *db, struct look *look, struc
     struct fm_error reason;
     if (db->file && fm_file_create(db->file, &reason) != FM_OK) {
         fm_fail(error, reason.code,
-                "the store of responses: %s: make it possible, or name another file with the option store (--store)",
+                "the store of responses: %s; make sure that fm-proxy may write it, or name another file with the "
+                "option store (--store)",
                 reason.detail);
         return keep_trouble(db, error);
     }

@@ -148,7 +148,7 @@ test("an error about a key says of which endpoint it is", { skip: noRemote() ?? 
 test("a key is in no error of an option", (t) => {
   assert.throws(
     () => clientFor(t, { remote: 7 }),
-    (error) => /must be an object with an array of `endpoints`, or the path of a file, not number/.test(error.message),
+    (error) => /must be an object whose `endpoints` is an array, or the path of a file\.$/.test(error.message),
   );
 });
 

@@ -50,40 +50,32 @@ static size_t normalise(double *values, size_t count) {
 
 /* ---- answers ---- */
 
-static void write_choice(struct json_object *choices, const double *probabilities, size_t best,
-                         struct fm_json_writer *w) {
-    fm_json_key_value(w, "choice", json_object_object_get(json_object_array_get_idx(choices, best), "value"));
+/* `list` has the choices, or the levels, each of which also has a value: its index. */
+static void write_probabilities(struct json_object *list, bool levels, const double *probabilities, size_t best,
+                                struct fm_json_writer *w) {
+    const char *key = levels ? "label" : "value";
     fm_json_key_double(w, "confidence", probabilities[best]);
     fm_json_key(w, "probabilities");
     fm_json_array_begin(w);
-    for (size_t i = 0; i < json_object_array_length(choices); i++) {
+    for (size_t i = 0; i < json_object_array_length(list); i++) {
         fm_json_object_begin(w);
-        fm_json_key_value(w, "value", json_object_object_get(json_object_array_get_idx(choices, i), "value"));
+        fm_json_key_value(w, key, json_object_object_get(json_object_array_get_idx(list, i), key));
+        if (levels) {
+            fm_json_key_int(w, "value", (int64_t)i);
+        }
         fm_json_key_double(w, "probability", probabilities[i]);
         fm_json_object_end(w);
     }
     fm_json_array_end(w);
 }
 
-/* The value of a level is its index, and the score is the mean of the values. */
-static void write_score(struct json_object *levels, const double *probabilities, size_t best,
-                        struct fm_json_writer *w) {
+/* The mean of the levels' values. */
+static double score_of(const double *probabilities, size_t count) {
     double score = 0;
-    for (size_t i = 0; i < json_object_array_length(levels); i++) {
+    for (size_t i = 0; i < count; i++) {
         score += (double)i * probabilities[i];
     }
-    fm_json_key_double(w, "score", score);
-    fm_json_key_double(w, "confidence", probabilities[best]);
-    fm_json_key(w, "probabilities");
-    fm_json_array_begin(w);
-    for (size_t i = 0; i < json_object_array_length(levels); i++) {
-        fm_json_object_begin(w);
-        fm_json_key_value(w, "label", json_object_object_get(json_object_array_get_idx(levels, i), "label"));
-        fm_json_key_int(w, "value", (int64_t)i);
-        fm_json_key_double(w, "probability", probabilities[i]);
-        fm_json_object_end(w);
-    }
-    fm_json_array_end(w);
+    return score;
 }
 
 static void write_entry(struct fm_answer *answer, struct json_object *question, double *logprobs) {
@@ -96,9 +88,11 @@ static void write_entry(struct fm_answer *answer, struct json_object *question, 
     fm_json_key_value(&w, "type", json_object_object_get(question, "type"));
     fm_json_key_value(&w, "name", json_object_object_get(question, "name"));
     if (choices) {
-        write_choice(choices, logprobs, best, &w);
+        fm_json_key_value(&w, "choice", json_object_object_get(json_object_array_get_idx(choices, best), "value"));
+        write_probabilities(choices, false, logprobs, best, &w);
     } else if (levels) {
-        write_score(levels, logprobs, best, &w);
+        fm_json_key_double(&w, "score", score_of(logprobs, json_object_array_length(levels)));
+        write_probabilities(levels, true, logprobs, best, &w);
     } else {
         fm_json_key_double(&w, "probability", logprobs[0]); /* of "Yes" */
     }

@@ -17,7 +17,6 @@
 #define DESCRIPTION_CHARS_MAX 4096
 #define SAFETY_ID_CHARS_MAX   128   /* characters; the AI SDK's limit */
 #define TEXT_MAX              (64u << 20) /* bytes; a body has at most 10 MB, and a byte may become six */
-#define LEVELS_MIN            2
 #define ENTRY_SIZE            64u   /* bytes of an answer in the reply, besides its value */
 #define QUESTION_SIZE         256u  /* bytes of a question in the reply, besides its name */
 #define REPLY_MAX             (FM_OUTPUT_MAX - 65536u)
@@ -35,11 +34,9 @@ static bool is_json_part(struct json_object *part) {
 }
 
 /* The text of the part, with an empty line between it and the parts beside it. NULL: out of memory. */
-static struct json_object *json_as_text(struct json_object *parts, size_t index) {
-    struct json_object *data = json_object_object_get(json_object_array_get_idx(parts, index), "data");
-    bool after_text = index > 0 && !is_json_part(json_object_array_get_idx(parts, index - 1));
-    bool last = index + 1 == json_object_array_length(parts);
-    const char *json = json_object_to_json_string_ext(data, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+static struct json_object *json_as_text(struct json_object *part, bool after_text, bool last) {
+    const int flags = JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE;
+    const char *json = json_object_to_json_string_ext(json_object_object_get(part, "data"), flags);
     struct fm_buf text;
     fm_buf_init(&text, TEXT_MAX);
     fm_buf_append_str(&text, after_text ? "\n\n" : "");
@@ -61,27 +58,27 @@ static enum fm_code check_json_part(struct json_object *part, const struct fm_pa
 /* Replaces the parts of the type input_json by texts: only this API has them. */
 static enum fm_code replace_json_parts(struct json_object *parts, const struct fm_path *at, struct fm_error *error) {
     size_t count = json_object_is_type(parts, json_type_array) ? json_object_array_length(parts) : 0;
-    struct json_object *texts = count > 0 ? json_object_new_array() : NULL;
-    enum fm_code code = count > 0 && !texts ? fm_fail_no_memory(error) : FM_OK;
-    for (size_t i = 0; i < count && code == FM_OK; i++) {
+    bool after_text = false;
+    for (size_t i = 0; i < count; i++) {
         struct json_object *part = json_object_array_get_idx(parts, i);
         const struct fm_path part_at = {.parent = at, .index = i};
-        code = is_json_part(part) ? check_json_part(part, &part_at, error) : FM_OK;
-        struct json_object *text = code == FM_OK && is_json_part(part) ? json_as_text(parts, i) : NULL;
-        code = code == FM_OK && is_json_part(part) && !text ? fm_fail_no_memory(error) : code;
-        json_object_array_add(texts, text);
-    }
-    for (size_t i = 0; i < count && code == FM_OK; i++) {
-        struct json_object *text = json_object_array_get_idx(texts, i);
-        struct json_object *part = text ? json_object_array_get_idx(parts, i) : NULL;
-        if (part) {
-            json_object_object_del(part, "data");
-            json_object_object_add(part, "type", json_object_new_string("input_text"));
-            json_object_object_add(part, "text", json_object_get(text));
+        if (!is_json_part(part)) {
+            after_text = true;
+            continue;
         }
+        if (check_json_part(part, &part_at, error) != FM_OK) {
+            return error->code;
+        }
+        struct json_object *text = json_as_text(part, after_text, i + 1 == count);
+        if (!text) {
+            return fm_fail_no_memory(error);
+        }
+        json_object_object_del(part, "data");
+        json_object_object_add(part, "type", json_object_new_string("input_text"));
+        json_object_object_add(part, "text", text);
+        after_text = false;
     }
-    json_object_put(texts);
-    return code;
+    return FM_OK;
 }
 
 static enum fm_code replace_in_input(struct json_object *input, struct fm_error *error) {
@@ -184,24 +181,33 @@ static enum fm_code check_unique(struct json_object *list, const char *key, cons
     return code;
 }
 
-/* Checks a list of choices or levels, whose members are those of `rule`. */
-static enum fm_code check_answers(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
-                                  struct fm_error *error) {
+/* Checks a list of `least` to `most` entries, each by `entry`. `few`: what the error for fewer says. */
+static enum fm_code check_list(fm_check_fn *entry, const struct fm_rule *rule, size_t least, const char *few,
+                               size_t most, struct json_object *value, const struct fm_path *at,
+                               struct fm_error *error) {
     enum fm_code code = fm_check_array(rule, value, at, error);
     if (code != FM_OK) {
         return code;
     }
     size_t count = json_object_array_length(value);
-    if (count < LEVELS_MIN) {
-        return fm_reject_value(at, "Expected at least 2 entries.", error);
+    if (count < least) {
+        return fm_reject_value(at, few, error);
     }
-    if (count > FM_QUESTION_CHOICES_MAX) {
-        return fm_reject_long_array(at, FM_QUESTION_CHOICES_MAX, count, error);
+    if (count > most) {
+        return fm_reject_long_array(at, most, count, error);
     }
     for (size_t i = 0; i < count && code == FM_OK; i++) {
         const struct fm_path entry_at = {.parent = at, .index = i};
-        code = fm_check_object(rule, json_object_array_get_idx(value, i), &entry_at, error);
+        code = entry(rule, json_object_array_get_idx(value, i), &entry_at, error);
     }
+    return code;
+}
+
+/* Checks a list of choices or levels, whose members are those of `rule`. */
+static enum fm_code check_answers(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                                  struct fm_error *error) {
+    enum fm_code code = check_list(fm_check_object, rule, 2, "Expected at least 2 entries.", FM_QUESTION_CHOICES_MAX,
+                                   value, at, error);
     return code ? code : check_unique(value, rule->members[0].name, at, error);
 }
 
@@ -232,22 +238,7 @@ static const struct fm_rule question_variants[] = {
 
 static enum fm_code check_questions(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                                     struct fm_error *error) {
-    enum fm_code code = fm_check_array(rule, value, at, error);
-    if (code != FM_OK) {
-        return code;
-    }
-    size_t count = json_object_array_length(value);
-    if (count == 0) {
-        return fm_reject_value(at, "Expected at least 1 question.", error);
-    }
-    if (count > FM_QUESTIONS_MAX) {
-        return fm_reject_long_array(at, FM_QUESTIONS_MAX, count, error);
-    }
-    for (size_t i = 0; i < count && code == FM_OK; i++) {
-        const struct fm_path question_at = {.parent = at, .index = i};
-        code = fm_check_variant(rule, json_object_array_get_idx(value, i), &question_at, error);
-    }
-    return code;
+    return check_list(fm_check_variant, rule, 1, "Expected at least 1 question.", FM_QUESTIONS_MAX, value, at, error);
 }
 
 const struct fm_rule fm_decisions_rules[] = {

@@ -1310,9 +1310,9 @@ MUTATIONS = [
     ("a vector without a length is an error", JOB, "if (!fm_vector_normalise(values, job->dimension)) {",
      "if (fm_vector_normalise(values, job->dimension), 0) {", "unit.kit"),
     ("vectors are told until the abort", JOB,
-     "return FM_REASON_STOP;\n    }\n    return fm_kit_job_aborted(job) ? FM_REASON_ABORTED : FM_REASON_NONE;\n}\n\n"
-     "/* ---- decisions ---- */",
-     "return FM_REASON_STOP;\n    }\n    return FM_REASON_NONE;\n}\n\n/* ---- decisions ---- */",
+     "if (++*sent == all) {\n        return FM_REASON_STOP;\n    }\n"
+     "    return fm_kit_job_aborted(job) ? FM_REASON_ABORTED : FM_REASON_NONE;",
+     "if (++*sent == all) {\n        return FM_REASON_STOP;\n    }\n    return FM_REASON_NONE;",
      "contract.fake_embeddings"),
     ("decisions: an answer with a longer choice is not one with the shorter", DECIDE,
      "likely -= exp(decide->logprobs[i]);", "", "contract.llama_decisions"),

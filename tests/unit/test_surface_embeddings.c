@@ -118,17 +118,6 @@ static enum fm_code add(struct fm_answer *answer, const float *values, size_t co
     return code;
 }
 
-static struct json_object *object_of(const struct fm_answer *answer) {
-    struct fm_buf buf;
-    fm_buf_init(&buf, 1u << 24);
-    struct fm_json_writer w = fm_json_writer_on(&buf);
-    answer->surface->write(answer, &w);
-    assert_false(buf.failed);
-    struct json_object *object = json_of(buf.data, buf.len);
-    fm_buf_free(&buf);
-    return object;
-}
-
 /* The object for two vectors of three numbers. */
 static struct json_object *two_vectors(const char *body) {
     static const float vectors[2][3] = {{0.6f, 0, -0.8f}, {0, 1, 0}};
@@ -145,7 +134,7 @@ static struct json_object *two_vectors(const char *body) {
     fm_answer_finish(&answer, FM_FINISH_STOP, NULL);
     assert_false(fm_answer_has_event(&answer, &cursor));
     assert_true(fm_answer_backlog(&answer, NULL) > 0);
-    struct json_object *object = object_of(&answer);
+    struct json_object *object = object_now(&answer);
     fm_answer_free(&answer);
     return object;
 }
@@ -182,7 +171,7 @@ static void before_a_vector(void **state) {
     (void)state;
     struct fm_answer answer;
     begin(&answer, "{\"input\":[\"a\",\"b\"]}");
-    struct json_object *object = object_of(&answer);
+    struct json_object *object = object_now(&answer);
     assert_json(object, "data", "[]");
     json_object_put(object);
     fm_answer_free(&answer);

@@ -367,7 +367,19 @@ bool fm_kit_job_restart(struct fm_kit_job *job, const struct fm_error *error) {
     return fm_text_stream_init(&job->stream, job->stops, job->stop_count);
 }
 
-/* ---- vectors ---- */
+/* ---- vectors and decisions ---- */
+
+/* Sends the event of a vector or a decision. `*sent` is the number of those sent before; there will be `all`. */
+static enum fm_reason send_entry(struct fm_kit_job *job, size_t *sent, size_t all, struct fm_error *error) {
+    if (!fm_output_send(job->kit)) {
+        (void)fm_fail_no_memory(error);
+        return FM_REASON_ERROR;
+    }
+    if (++*sent == all) {
+        return FM_REASON_STOP;
+    }
+    return fm_kit_job_aborted(job) ? FM_REASON_ABORTED : FM_REASON_NONE;
+}
 
 enum fm_reason fm_kit_job_embedding(struct fm_kit_job *job, float *values, struct fm_error *error) {
     if (!fm_vector_normalise(values, job->dimension)) {
@@ -380,17 +392,8 @@ enum fm_reason fm_kit_job_embedding(struct fm_kit_job *job, float *values, struc
     fm_json_key(&w, "vector");
     fm_vector_write(values, job->dimension, &w);
     fm_json_object_end(&w);
-    if (!fm_output_send(job->kit)) {
-        (void)fm_fail_no_memory(error);
-        return FM_REASON_ERROR;
-    }
-    if (++job->embedded == job->input_count) {
-        return FM_REASON_STOP;
-    }
-    return fm_kit_job_aborted(job) ? FM_REASON_ABORTED : FM_REASON_NONE;
+    return send_entry(job, &job->embedded, job->input_count, error);
 }
-
-/* ---- decisions ---- */
 
 enum fm_reason fm_kit_job_decision(struct fm_kit_job *job, const double *logprobs, struct fm_error *error) {
     struct fm_json_writer w = begin_event(job, FM_JOB_DECISION);
@@ -402,14 +405,7 @@ enum fm_reason fm_kit_job_decision(struct fm_kit_job *job, const double *logprob
     }
     fm_json_array_end(&w);
     fm_json_object_end(&w);
-    if (!fm_output_send(job->kit)) {
-        (void)fm_fail_no_memory(error);
-        return FM_REASON_ERROR;
-    }
-    if (++job->decided == job->question_count) {
-        return FM_REASON_STOP;
-    }
-    return fm_kit_job_aborted(job) ? FM_REASON_ABORTED : FM_REASON_NONE;
+    return send_entry(job, &job->decided, job->question_count, error);
 }
 
 /* ---- the end ---- */

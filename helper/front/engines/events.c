@@ -599,7 +599,7 @@ static void on_finished(struct fm_job *job, struct json_object *params) {
         fm_job_settle_locked(job, finish, &error);
         return;
     }
-    bool whole = job->answer.entry_count == job->answer.request.input_count; /* true if there are none */
+    bool whole = job->answer.entry_count == job->answer.request.input_count; /* both are 0 for an answer in text */
     if (reason && strcmp(reason, "error") != 0 && !whole) {
         fm_fail(&error, FM_INTERNAL, "the engine did not send all %s", decides(job) ? "decisions" : "vectors");
         fm_job_settle_locked(job, FM_FINISH_FAILED, &error);

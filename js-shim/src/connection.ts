@@ -56,6 +56,7 @@ export class Connection {
   #pongs = 0;
   /** When the oldest waiting ping was sent, or when the last pong came, if later; null: no ping waits. */
   #pingedAt: number | null = null;
+  #asking: Promise<boolean> | null = null;
   #onPong = (): void => {};
   #watch: NodeJS.Timeout | null = null;
 
@@ -131,8 +132,13 @@ export class Connection {
     return this.#expired.size > 0;
   }
 
-  /** Asks the helper whether it still reads. If it says nothing, it hangs, and takes no further call. */
-  async takesCalls(): Promise<boolean> {
+  /** Asks the helper whether it still reads, once for all who ask. If it says nothing, it hangs, and takes no further call. */
+  takesCalls(): Promise<boolean> {
+    this.#asking ??= this.#askIt().finally(() => (this.#asking = null));
+    return this.#asking;
+  }
+
+  async #askIt(): Promise<boolean> {
     this.#tryPing();
     const ping = this.#pings;
     for (let reads = -1; reads !== this.#reads && this.#pongs < ping; ) {

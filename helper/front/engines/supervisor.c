@@ -97,6 +97,15 @@ static bool give_gpu_up_locked(struct fm_engine *engine) {
     return true;
 }
 
+/*
+ * Whether the engine may not have read the job: it was ended because it did not stop another one, and has not accepted
+ * this one. A job that an engine begins anew was accepted before, so its text is gone.
+ */
+static bool is_unread(const struct fm_engine *engine, const struct fm_job *job) {
+    bool waits = job->state == FM_JOB_SENT && !job->stopping && job->answer.request.job_members.len > 0;
+    return engine->deaf && waits && !engine->front->ending;
+}
+
 static void settle_after_death_locked(struct fm_engine *engine) {
     struct fm_front *front = engine->front;
     bool again = give_gpu_up_locked(engine);
@@ -109,9 +118,7 @@ static void settle_after_death_locked(struct fm_engine *engine) {
     }
     for (size_t i = 0; i < front->jobs_end; i++) {
         struct fm_job *job = &front->jobs[i];
-        /* a deaf engine was ended for another job, and may not have read the jobs that it has not accepted */
-        bool unread = engine->deaf && job->state == FM_JOB_SENT && !job->stopping;
-        if (is_held(engine, job) && (unread || (again && fm_job_can_restart(job) && !job->stopping))) {
+        if (is_held(engine, job) && (is_unread(engine, job) || (again && fm_job_can_restart(job) && !job->stopping))) {
             fm_job_again_locked(job);
         } else if (is_held(engine, job)) {
             settle_held(job, &engine->end_error);

@@ -1,5 +1,4 @@
 /* fm-proxy: reads its arguments, connects the parts, and runs one of the modes. */
-#include "base/file.h"
 #include "base/platform.h"
 #include "bench/bench.h"
 #include "front/front.h"
@@ -21,13 +20,6 @@ static struct fm_front front;
 static bool use_log_prefix(const char *prefix) {
     fm_log_use_prefix(prefix);
     return setenv("FM_ENGINE_LOG_PREFIX", prefix, 1) == 0;
-}
-
-/* Makes an engine's path absolute. The path of a missing file stays as it is; the engine reports the missing file. */
-static void make_absolute(const char **path) {
-    static char *absolute;
-    absolute = *path ? fm_file_resolve(*path) : NULL;
-    *path = absolute ? absolute : *path;
 }
 
 /* Runs the benchmark, which prints to the user's stdout. */
@@ -61,7 +53,6 @@ int main(int argc, char *argv[]) {
     }
     bool sessions = options.mode == FM_RUN_SESSIONS;
     fm_log_init("fm-proxy", options.log_level);
-    make_absolute(&options.chat_template);
     bool read = fm_front_read_engines(&front, &options);
     if (!read || (sessions && !use_log_prefix(options.sessions.log_prefix))) {
         fm_log(FM_LOG_ERROR, "can't start: out of memory");

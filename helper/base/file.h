@@ -77,6 +77,12 @@ void fm_file_remove(const char *path);
  */
 char *fm_file_resolve(const char *path);
 
+/*
+ * Writes the absolute form of `path` into `absolute`, an array of `size` bytes; there need not be such a file. Returns
+ * false if there is no room for it, or if the current folder is gone.
+ */
+FM_MUST_USE bool fm_file_absolute(const char *path, char *absolute, size_t size);
+
 /* The last folder separator in `path`; NULL: there is none. Pure. */
 const char *fm_file_last_separator(const char *path);
 

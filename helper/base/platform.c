@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -213,6 +214,21 @@ void fm_file_remove(const char *path) {
 
 char *fm_file_resolve(const char *path) {
     return realpath(path, NULL);
+}
+
+bool fm_file_absolute(const char *path, char *absolute, size_t size) {
+    size_t len = 0;
+    if (path[0] != '/') {
+        if (!getcwd(absolute, size)) {
+            return false;
+        }
+        len = strlen(absolute);
+        while (path[0] == '.' && path[1] == '/') {
+            path += strspn(path + 1, "/") + 1;
+        }
+    }
+    const char *between = len > 0 && absolute[len - 1] != '/' ? "/" : "";
+    return (size_t)snprintf(absolute + len, size - len, "%s%s", between, path) < size - len;
 }
 
 const char *fm_file_last_separator(const char *path) {

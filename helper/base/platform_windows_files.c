@@ -159,20 +159,37 @@ static void use_slashes(char *path) {
     }
 }
 
-char *fm_file_resolve(const char *path) {
+/* NULL: out of memory, or the path is too long. */
+static char *absolute_of(const char *path) {
     wchar_t whole[PATH_MAX];
-    struct fm_file_info info;
-    int error = fm_file_examine(path, &info);
-    wchar_t *wide = error ? NULL : fm_windows_wide(path);
+    wchar_t *wide = fm_windows_wide(path);
     DWORD len = wide ? GetFullPathNameW(wide, PATH_MAX, whole, NULL) : 0;
-    char *resolved = len > 0 && len < PATH_MAX ? fm_windows_utf8(whole) : NULL;
-    if (resolved) {
-        use_slashes(resolved);
-    } else {
-        errno = error ? error : ENOMEM;
+    char *absolute = len > 0 && len < PATH_MAX ? fm_windows_utf8(whole) : NULL;
+    if (absolute) {
+        use_slashes(absolute);
     }
     free(wide);
+    return absolute;
+}
+
+char *fm_file_resolve(const char *path) {
+    struct fm_file_info info;
+    int error = fm_file_examine(path, &info);
+    char *resolved = error ? NULL : absolute_of(path);
+    if (!resolved) {
+        errno = error ? error : ENOMEM;
+    }
     return resolved;
+}
+
+bool fm_file_absolute(const char *path, char *absolute, size_t size) {
+    char *whole = absolute_of(path);
+    bool fits = whole && strlen(whole) < size;
+    if (fits) {
+        memcpy(absolute, whole, strlen(whole) + 1);
+    }
+    free(whole);
+    return fits;
 }
 
 const char *fm_file_last_separator(const char *path) {

@@ -72,8 +72,8 @@ static bool read_engine_file(const struct row *row, const char *name, const char
 
 static bool read_dir(const struct row *row, const char *name, const char *text, void *value) {
     (void)row;
-    int len = snprintf(value, PATH_MAX, "%s", text);
-    return len > 0 && len < PATH_MAX ? true : REFUSE("%s: the path is empty or too long\n", name);
+    return text[0] && fm_file_absolute(text, value, PATH_MAX) ? true
+                                                              : REFUSE("%s: the path is empty or too long\n", name);
 }
 
 static bool read_aliases(const struct row *row, const char *name, const char *text, void *value) {
@@ -490,6 +490,19 @@ static bool check_configs(const struct fm_options *options) {
     return used || REFUSE("--remote: none of the engines \"%s\" takes it; add remote to --engine\n", options->engine);
 }
 
+/* Makes the paths of files absolute: errors show them, and engines may run in another folder. */
+static void make_absolute(struct fm_options *options) {
+    const char **const paths[] = {&options->mmproj,     &options->draft_model,  &options->chat_template,
+                                  &options->store_file, &options->kv_cache_dir, &options->remote};
+    static char absolute[sizeof paths / sizeof paths[0]][PATH_MAX];
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        bool is_path = *paths[i] && strncmp(*paths[i], "env:", 4) != 0; /* env:NAME is a variable, for --remote */
+        if (is_path && fm_file_absolute(*paths[i], absolute[i], sizeof absolute[i])) {
+            *paths[i] = absolute[i];
+        }
+    }
+}
+
 bool fm_options_read(struct fm_options *options, int argc, char *argv[]) {
     *options = (struct fm_options){.mode = FM_RUN_SERVE, .log_level = FM_LOG_ERROR};
     struct given given = {{NULL}};
@@ -512,6 +525,7 @@ bool fm_options_read(struct fm_options *options, int argc, char *argv[]) {
     if (!options->engine) {
         options->engine = usual_engine(options);
     }
+    make_absolute(options);
     if (!check_configs(options)) {
         return false;
     }

@@ -73,7 +73,8 @@ struct fm_options {
 
 /*
  * Reads the arguments, then FM_PROXY_... variables for options that are not given, then the defaults. False when
- * something is wrong, with one line about the problem on stderr. Strings point into argv and the environment.
+ * something is wrong, with one line about the problem on stderr. Strings point into argv, the environment and static
+ * memory. Paths are absolute, except `model`, which may be an id.
  */
 FM_MUST_USE bool fm_options_read(struct fm_options *options, int argc, char *argv[]);
 

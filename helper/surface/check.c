@@ -65,9 +65,13 @@ enum fm_code fm_reject_missing(const struct fm_path *at, struct fm_error *error)
     return blame(error, &path, "missing_required_parameter");
 }
 
-enum fm_code fm_reject_unknown(const struct fm_path *at, struct fm_error *error) {
+enum fm_code fm_reject_unknown(const struct fm_path *at, const char *meant, struct fm_error *error) {
     struct path_text path = path_write(at);
-    fm_fail(error, FM_INVALID_REQUEST, "Unknown parameter: '%s'.", path.text);
+    if (meant) {
+        fm_fail(error, FM_INVALID_REQUEST, "Unknown parameter: '%s'. Did you mean '%s'?", path.text, meant);
+    } else {
+        fm_fail(error, FM_INVALID_REQUEST, "Unknown parameter: '%s'.", path.text);
+    }
     return blame(error, &path, "unknown_parameter");
 }
 
@@ -380,6 +384,15 @@ static bool ignore_member(struct json_object *object, const struct fm_path *at) 
     return ignored;
 }
 
+/* The name of a rule that begins with `name`, such as "timeout_ms" for "timeout"; NULL: there is none. */
+static const char *completed(const struct fm_rule *rules, const char *name) {
+    const struct fm_rule *rule = rule_at(rules);
+    while (rule && (!name[0] || strncmp(rule->name, name, strlen(name)) != 0)) {
+        rule = rule_at(rule + 1);
+    }
+    return rule ? rule->name : NULL;
+}
+
 enum fm_code fm_check_members(const struct fm_rule *rules, struct json_object *object, const struct fm_path *at,
                               struct fm_error *error) {
     struct lh_entry *next;
@@ -389,7 +402,7 @@ enum fm_code fm_check_members(const struct fm_rule *rules, struct json_object *o
         struct json_object *value = lh_entry_v(entry);
         next = lh_entry_next(entry); /* read now, because this entry may be removed */
         if (!rule && !ignore_member(object, &here)) {
-            return fm_reject_unknown(&here, error);
+            return fm_reject_unknown(&here, completed(rules, here.key), error);
         }
         enum fm_code code = rule && value ? rule->check(rule, value, &here, error) : FM_OK;
         if (code != FM_OK) {
@@ -413,5 +426,5 @@ enum fm_code fm_check_body(const struct fm_rule *rules, struct json_object *body
 
 enum fm_code fm_ignored_refuse(const struct fm_buf *paths, struct fm_error *error) {
     const struct fm_path at = {.key = fm_ignored_next(paths, NULL)};
-    return fm_reject_unknown(&at, error);
+    return fm_reject_unknown(&at, NULL, error);
 }

@@ -91,9 +91,12 @@ fm_check_fn fm_check_only_list;   /* an array that only has `words` is harmless 
 
 /* ---- for checkers in the files of the tables ---- */
 
-/* Each fills `error` for the value at `at` and returns its code. `expected`: "an array"; `note`: a sentence. */
+/*
+ * Each fills `error` for the value at `at` and returns its code. `expected`: "an array"; `note`: a sentence; `meant`: a
+ * name that is known, or NULL.
+ */
 enum fm_code fm_reject_missing(const struct fm_path *at, struct fm_error *error);
-enum fm_code fm_reject_unknown(const struct fm_path *at, struct fm_error *error);
+enum fm_code fm_reject_unknown(const struct fm_path *at, const char *meant, struct fm_error *error);
 enum fm_code fm_reject_unsupported(const struct fm_path *at, const char *note, struct fm_error *error);
 enum fm_code fm_reject_type(const struct fm_path *at, struct json_object *value, const char *expected,
                             struct fm_error *error);

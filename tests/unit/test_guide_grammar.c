@@ -182,6 +182,24 @@ static void a_reason_amid_the_text(void **state) {
     fm_grammar_vocab_free(vocab);
 }
 
+/* 700 optional keys compile in time, but llguidance takes at most 2,000 items at one point of the text. */
+static void too_many_ways(void **state) {
+    (void)state;
+    struct fm_error error;
+    struct fm_grammar_vocab *vocab = new_vocab(BYTES + 1);
+    struct fm_buf text;
+    fm_buf_init(&text, PTRDIFF_MAX);
+    write_optional_keys(700, &text);
+    struct fm_grammar *grammar = new_grammar(vocab, "json_schema", text.data);
+    fm_buf_free(&text);
+    assert_int_equal(fm_grammar_wait(grammar, GIVE_UP, &error), FM_OK);
+    assert_false(fm_grammar_take(grammar, '{') && fm_grammar_mask(grammar));
+    assert_string_equal(fm_grammar_reason(grammar), "at one point it goes on in too many ways; give it fewer optional "
+                                                    "properties or alternatives");
+    fm_grammar_free(grammar);
+    fm_grammar_vocab_free(vocab);
+}
+
 /* Once, a slow format made the next one fail. */
 static void one_that_takes_too_long(void **state) {
     (void)state;
@@ -282,6 +300,7 @@ int main(void) {
         cmocka_unit_test(what_is_wrong_is_told),
         cmocka_unit_test(reasons),
         cmocka_unit_test(a_reason_amid_the_text),
+        cmocka_unit_test(too_many_ways),
         cmocka_unit_test(one_that_takes_too_long),
         cmocka_unit_test(when_all_threads_are_stuck),
         cmocka_unit_test(when_all_were_given_up),

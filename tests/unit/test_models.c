@@ -334,11 +334,11 @@ static void folder_that_cant_be_read(void **state) {
     snprintf(path, sizeof path, "%s", at("a.gguf"));
     snprintf(options.models_dir, sizeof options.models_dir, "%s", at("a.gguf"));
     expect_list("");
-    expect_refused(NULL, FM_UNAVAILABLE, path, "Not a directory");
-    expect_refused("a", FM_UNAVAILABLE, path, "Not a directory");
+    expect_refused(NULL, FM_UNAVAILABLE, path, "is a file; name its folder with the option modelsDir");
+    expect_refused("a", FM_UNAVAILABLE, path, "is a file; name its folder with the option modelsDir");
     options.model = path; /* a named model needs no folder */
     expect_found(NULL, "a", path, true);
-    expect_refused("b", FM_UNAVAILABLE, path, "Not a directory");
+    expect_refused("b", FM_UNAVAILABLE, path, "is a file; name its folder with the option modelsDir");
 }
 
 static void no_descriptor_left(void **state) {

@@ -56,6 +56,15 @@ static bool read_options(struct fm_options *options, const char *const *argument
     return ok;
 }
 
+/* `path` itself if it is absolute, else that path in the current folder. Valid until the next call. */
+static const char *absolute(const char *path) {
+    static char whole[PATH_MAX];
+    char dir[PATH_MAX - 64];
+    assert_non_null(getcwd(dir, sizeof dir));
+    snprintf(whole, sizeof whole, "%s/%s", dir, path);
+    return path[0] == '/' ? path : whole;
+}
+
 #define ARGS(...)                                                                                                      \
     (const char *const[]) {                                                                                            \
         __VA_ARGS__, NULL                                                                                              \
@@ -122,8 +131,8 @@ static void arguments_and_environment(void **state) {
         assert_string_equal(options.model, rows[i].model);
         assert_int_equal(options.log_level, rows[i].log_level);
         if (rows[i].engine_dir) {
-            assert_string_equal(options.engine_dir, rows[i].engine_dir);
-            assert_string_equal(options.models_dir, rows[i].models_dir);
+            assert_string_equal(options.engine_dir, absolute(rows[i].engine_dir));
+            assert_string_equal(options.models_dir, absolute(rows[i].models_dir));
         }
     }
 }
@@ -225,7 +234,23 @@ static void chat_template(void **state) {
     assert_true(read_options(&options, ARGS("--stdio"), said, sizeof said));
     assert_string_equal(options.chat_template, "/env/t");
     assert_true(read_options(&options, ARGS("--chat-template", "t"), said, sizeof said));
-    assert_string_equal(options.chat_template, "t");
+    assert_string_equal(options.chat_template, absolute("t"));
+}
+
+static void relative_paths(void **state) {
+    (void)state;
+    struct fm_options options;
+    char said[512];
+    assert_true(read_options(&options,
+                             ARGS("--store", "s/t", "--kv-cache-dir", "../k", "--remote", "./r.json", "--model", "id"),
+                             said, sizeof said));
+    assert_string_equal(options.store_file, absolute("s/t"));
+    assert_string_equal(options.kv_cache_dir, absolute("../k"));
+    assert_string_equal(options.remote, absolute("r.json"));
+    assert_string_equal(options.model, "id");
+    assert_true(read_options(&options, ARGS("--remote", "env:R", "--store", "/s"), said, sizeof said));
+    assert_string_equal(options.remote, "env:R"); /* a variable */
+    assert_string_equal(options.store_file, "/s");
 }
 
 static void mmproj(void **state) {
@@ -238,7 +263,7 @@ static void mmproj(void **state) {
     assert_true(read_options(&options, ARGS("--stdio"), said, sizeof said));
     assert_string_equal(options.mmproj, "/env/p");
     assert_true(read_options(&options, ARGS("--mmproj", "p"), said, sizeof said));
-    assert_string_equal(options.mmproj, "p");
+    assert_string_equal(options.mmproj, absolute("p"));
 }
 
 static void draft_model(void **state) {
@@ -251,7 +276,7 @@ static void draft_model(void **state) {
     assert_true(read_options(&options, ARGS("sessions"), said, sizeof said));
     assert_string_equal(options.draft_model, "/env/d");
     assert_true(read_options(&options, ARGS("bench", "--draft-model", "d"), said, sizeof said));
-    assert_string_equal(options.draft_model, "d");
+    assert_string_equal(options.draft_model, absolute("d"));
 }
 
 static void gpu(void **state) {
@@ -564,6 +589,7 @@ int main(void) {
         cmocka_unit_test_setup(engines, clear_environment),
         cmocka_unit_test_setup(memory_budget, clear_environment),
         cmocka_unit_test_setup(chat_template, clear_environment),
+        cmocka_unit_test_setup(relative_paths, clear_environment),
         cmocka_unit_test_setup(mmproj, clear_environment),
         cmocka_unit_test_setup(draft_model, clear_environment),
         cmocka_unit_test_setup(gpu, clear_environment),

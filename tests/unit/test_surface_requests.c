@@ -967,6 +967,25 @@ static void test_other_apis(void **state) {
     }
 }
 
+static void test_unknown_members_of_fm(void **state) {
+    (void)state;
+    static const char *const rows[][2] = {
+        {"timeout", "Unknown parameter: 'fm.timeout'. Did you mean 'timeout_ms'?"},
+        {"timeouts", "Unknown parameter: 'fm.timeouts'."},
+        {"", "Unknown parameter: 'fm.'."},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char body[128];
+        snprintf(body, sizeof body, "{\"input\":\"x\",\"fm\":{\"%s\":1}}", rows[i][0]);
+        struct json_object *params = json_of(body, strlen(body));
+        struct fm_request request;
+        struct fm_error error;
+        assert_int_equal(fm_surface_responses.parse(params, &request, &error), FM_INVALID_REQUEST);
+        assert_string_equal(error.detail, rows[i][1]);
+        json_object_put(params);
+    }
+}
+
 /* A refused value is the host's text, so the error only names the field. */
 static void test_no_user_text(void **state) {
     (void)state;
@@ -1005,6 +1024,7 @@ int main(void) {
         cmocka_unit_test(test_long_param_of_an_engine),
         cmocka_unit_test(test_request_fields),
         cmocka_unit_test(test_other_apis),
+        cmocka_unit_test(test_unknown_members_of_fm),
         cmocka_unit_test(test_no_user_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -399,6 +399,7 @@ static const char *translate(const char *reason) {
         {"Unable to determine if regex is empty", too_large},
         {"schema too large", too_large},
         {"stack level exceeded", too_large},
+        {" items; max is ", "at one point it goes on in too many ways; give it fewer optional properties or alternatives"},
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         if (strstr(reason, words[i][0])) {

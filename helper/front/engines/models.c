@@ -156,7 +156,9 @@ static bool add_default(struct fm_model_list *list, char *id, char *path) {
 }
 
 /* Adds the file that --model names. If it is a projector, there is no default model. */
-static bool add_named(struct fm_model_list *list, const char *path) {
+static bool add_named(struct fm_model_list *list, const char *named) {
+    char absolute[PATH_MAX]; /* errors show it */
+    const char *path = fm_file_absolute(named, absolute, sizeof absolute) ? absolute : named;
     struct fm_gguf_kind kind;
     fm_gguf_kind_read(path, &kind);
     list->named_projector = kind.projector;
@@ -472,6 +474,14 @@ static void tell_models(const struct fm_model_list *list, const char *hint, stru
     memcpy(error->detail + len, hint, strlen(hint) + 1);
 }
 
+static enum fm_code no_folder(int failure, const char *dir, struct fm_error *error) {
+    return failure == ENOTDIR ? fm_fail(error, FM_UNAVAILABLE,
+                                        "the models folder %.*s is a file; name its folder with the option modelsDir "
+                                        "(--models-dir)",
+                                        fm_utf8_shown(dir, DIR_SHOWN), dir)
+                              : fm_file_fail_open("models folder", failure, dir, error);
+}
+
 static enum fm_code no_such_model(const struct fm_options *options, const struct fm_model_list *list, const char *name,
                                   struct fm_error *error) {
     char target[FM_ALIAS_MAX + 1];
@@ -533,7 +543,7 @@ enum fm_code fm_models_look_up(const struct fm_options *options, const struct fm
         model->mmproj_size = size_of(model->mmproj);
         model->draft_size = size_of(model->draft);
     } else if (list.folder_error && !(list.named_projector && fm_model_names_default(name))) {
-        code = fm_file_fail_open("models folder", list.folder_error, options->models_dir, error);
+        code = no_folder(list.folder_error, options->models_dir, error);
     } else {
         code = no_such_model(options, &list, name, error);
     }

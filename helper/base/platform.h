@@ -348,6 +348,9 @@ bool fm_child_has_ended(pid_t pid);
  */
 void fm_child_kill(pid_t pid);
 
+/* The exit status of a program that the system can't load, on Linux and Windows: a library is missing or too old. */
+#define FM_CHILD_NOT_LOADED 127
+
 /* Waits for the end of the child. Returns its exit status, or -N when signal N ended it. */
 int fm_child_reap(pid_t pid);
 

@@ -58,7 +58,6 @@ void fm_end_by_signal(int number) {
 /*
  * Statuses of a program that can't be loaded: it lacks a library, or a library lacks a function or fails at its start.
  */
-#define NOT_LOADED 127 /* Linux's loader reports the same status */
 static const DWORD not_loaded[] = {0xC0000135, 0xC0000138, 0xC0000139, 0xC0000142};
 
 static int status_of(DWORD status) {
@@ -69,7 +68,7 @@ static int status_of(DWORD status) {
     }
     for (size_t i = 0; i < sizeof not_loaded / sizeof not_loaded[0]; i++) {
         if (not_loaded[i] == status) {
-            return NOT_LOADED;
+            return FM_CHILD_NOT_LOADED;
         }
     }
     return status <= INT_MAX ? (int)status : -SIGABRT; /* greater values: an exception that was not caught */

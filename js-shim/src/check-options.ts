@@ -153,19 +153,28 @@ export function checkOptions(options: unknown): void {
   }
 }
 
+/** `path`, seen from the folder `base`, which begins in the working directory. A working directory can be removed. */
+function absolutePath(option: string, path: string, base = ""): string {
+  try {
+    return resolve(base, path);
+  } catch {
+    const why = `the relative path ${shown(path)} can't be found, because the working directory no longer exists`;
+    throw invalid(option, `Invalid option '${option}': ${why}. Name an absolute path.`);
+  }
+}
+
 /**
  * The options with absolute paths, as they are now: the process may change its working directory later. Relative paths begin in
  * `cwd`; `cwd` and `helperPath` begin in the working directory. A `helperPath` without a slash is a name.
  */
 export function withAbsolutePaths(options: ClientOptions): ClientOptions {
-  const base = resolve(options.cwd ?? "");
   const absolute = ([name, value]: [string, unknown]): [string, unknown] => {
     if (typeof value !== "string" || value === "") return [name, value];
-    if (name === "cwd") return [name, base];
-    if (name === "helperPath") return [name, /[/\\]/.test(value) ? resolve(value) : value];
+    if (name === "helperPath") return [name, /[/\\]/.test(value) ? absolutePath(name, value) : value];
     // A model may be named by its id.
     const isPath = KINDS[name as keyof ClientOptions] === "path" && name !== "model";
-    return [name, isPath ? resolve(base, value) : value];
+    if (name !== "cwd" && !isPath) return [name, value];
+    return [name, absolutePath(name, value, name === "cwd" ? "" : options.cwd)];
   };
   return Object.fromEntries(Object.entries(options).map(absolute)) as ClientOptions;
 }

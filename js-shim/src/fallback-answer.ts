@@ -89,14 +89,17 @@ function wholeResponse(body: JsonObject, { created, model }: Base): Whole {
     },
     messages: (answer) => [...eventsOf(answer as unknown as WireResponse)].map((event) => ({ event })),
     observe: (event) => {
-      if (!isObject(event["response"])) return { event };
+      if (!isObject(event["response"])) {
+        if (last === null) throw new Error("its stream begins without a Response (an event response.created)");
+        return { event };
+      }
       last = marked(event["response"]);
       ended = TERMINAL.has(event["type"]);
       return { event: { ...event, response: last } };
     },
     observed: () => {
       if (last === null) throw new Error("its stream had no response");
-      if (!ended) throw new Error("The fallback's stream broke off.");
+      if (!ended) throw new Error("its stream broke off");
       return last;
     },
   };
@@ -183,6 +186,7 @@ function observing(chunks: EitherChunks): Pick<Whole, "observe" | "observed"> {
   let first = true;
   return {
     observe: (each) => {
+      if (!Array.isArray(each["choices"])) throw new Error(`its stream has an event that is no chunk: 'choices' is missing`);
       const chunk = first ? marked(each) : each;
       first = false;
       chunks.add(chunk as unknown as ChatCompletionChunk & CompletionChunk);

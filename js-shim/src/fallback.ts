@@ -203,10 +203,10 @@ class Attempt implements Operation {
       if (signal.aborted && signal.reason === closed.reason) throw closed.reason;
       if (signal.aborted) throw new FmError("CANCELLED", "The request was cancelled.", { cause: reason });
       const failed = toFmError(reason);
-      if (this.#begun) throw failed;
+      if (this.#begun) throw withDetail(failed, `The fallback failed: ${failed.detail}`);
       const local = /[.!?]$/.test(error.detail) ? error.detail : `${error.detail}.`;
       const what = `${local} The fallback failed too: ${failed.detail}`;
-      throw new FmError(error.code, what, { ...error, openai: { ...error.openai, message: what }, cause: reason });
+      throw withDetail(error, what, reason);
     } finally {
       closed.removeEventListener("abort", close);
     }
@@ -229,17 +229,32 @@ class Attempt implements Operation {
     const value = await (typeof fallback === "function" ? fallback(call) : askClient(fallback, fallbackModel, call));
     const whole = wholeAnswer(this.#method, this.#params, fallbackModel);
     if (stream === true && isStream(value)) return this.#relay(value, whole);
-    const answer = whole.of(value);
+    const answer = asJson(whole.of(value));
     if (stream === true) for (const message of whole.messages(answer)) this.#notify(message);
     return { ok: true, [whole.name]: answer };
   }
 
   async #relay(stream: AsyncIterable<unknown>, whole: Whole): Promise<JsonObject> {
     for await (const each of untilAborted(stream, this.#cancelled.signal)) {
-      if (isObject(each)) this.#notify(whole.observe(each));
+      if (isObject(each)) this.#notify(asJson(whole.observe(each)));
     }
     return { ok: true, [whole.name]: whole.observed() };
   }
+}
+
+/** The same error with another detail. */
+function withDetail(error: FmError, detail: string, cause: unknown = error.cause): FmError {
+  return new FmError(error.code, detail, { ...error, openai: { ...error.openai, message: detail }, cause });
+}
+
+/** The answer itself. Throws an Error if it can't be sent as JSON: it contains a BigInt or a cycle, for example. */
+function asJson(answer: JsonObject): JsonObject {
+  try {
+    JSON.stringify(answer);
+  } catch (reason) {
+    throw new Error(`its answer can't be written as JSON (${String(reason).split("\n")[0]})`, { cause: reason });
+  }
+  return answer;
 }
 
 const isStream = (value: unknown): value is AsyncIterable<unknown> =>

@@ -296,6 +296,11 @@ class Start(HelperTest):
                 f.write("not a program")
             os.chmod(folder + "/fm-engine-fake", 0o755)
             self.assert_unavailable(helper, folder + "/fm-engine-fake", "Exec format error")
+            with open(folder + "/new", "w") as f:
+                f.write("#!/bin/sh\nexit 127\n")  # as the system's loader does if a library is missing
+            os.chmod(folder + "/new", 0o755)
+            os.replace(folder + "/new", folder + "/fm-engine-fake")
+            self.assert_unavailable(helper, "status 127", "a library that it needs is missing or too old")
             shutil.copy(os.path.join(wire.BIN, "fm-engine-fake"), folder + "/new")
             os.replace(folder + "/new", folder + "/fm-engine-fake")
             self.assertTrue(helper.call("responses.create", {"input": "x"})["ok"], "found without a restart")

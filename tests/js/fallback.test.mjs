@@ -286,7 +286,35 @@ test("a fallback's stream that breaks: what came, and its error", async (t) => {
   assert.equal(checkResponseStream(events).status, "failed");
   assert.match(error.detail, /the line is cut/);
   const cut = stubClient(t, NO_MODEL, { fallback: async function* () { yield created; } });
-  assert.match((await drain(cut.responses.stream({ input: "x" }))).error.detail, /^The fallback's stream broke off/);
+  assert.match((await drain(cut.responses.stream({ input: "x" }))).error.detail, /^The fallback failed: its stream broke off/);
+});
+
+test("a fallback's answer that is none: the local error, with both reasons, whichever way the request came", async (t) => {
+  const cycle = { output_text: "x" };
+  cycle.self = cycle;
+  const event = { type: "response.output_text.delta", delta: "x" };
+  const rows = [
+    [() => ({ output_text: "x", n: 10n }), /its answer can't be written as JSON \(.*BigInt\)$/],
+    [() => cycle, /its answer can't be written as JSON \(.*circular.*\)$/],
+    [async function* () { yield event; }, /its stream begins without a Response \(an event response\.created\)$/, true],
+  ];
+  for (const [fallback, why, onlyStream] of rows) {
+    const client = stubClient(t, NO_MODEL, { fallback });
+    const sdk = new OpenAI7({ apiKey: "x", baseURL: "http://x/v1", fetch: client.fetch, maxRetries: 0 });
+    for (const stream of onlyStream ? [true] : [false, true]) {
+      const expected = { status: 404, code: "model_unavailable", message: why };
+      await assert.rejects(sdk.responses.create({ input: "x", stream }), expected);
+    }
+    const { error } = await drain(client.responses.stream({ input: "x" }));
+    assert.match(error.detail, /^there is no model\. The fallback failed too: /);
+    assert.match(error.detail, why);
+  }
+  const wrongApi = stubClient(t, NO_MODEL, { fallback: async function* () { yield event; } });
+  const noChunk = { message: /The fallback failed too: its stream has an event that is no chunk: 'choices' is missing$/ };
+  for (const body of [{ messages }, { prompt: "x" }]) {
+    const api = body.prompt ? wrongApi.completions : wrongApi.chat.completions;
+    await assert.rejects(async () => { for await (const _ of api.create({ ...body, stream: true })); }, noChunk);
+  }
 });
 
 test("generate asks the client's fallback in place of the model, and its own where it has one", async (t) => {

@@ -251,6 +251,9 @@ static std::unique_ptr<common_chat_template> parse(const llama_vocab *vocab, con
 
 /* llama.cpp chooses among the templates of the model. */
 static common_chat_templates_ptr choose(const llama_model *model, const char *source, bool *replaced) {
+    if (source) {
+        (void)parse(llama_model_get_vocab(model), source); /* its exception says what is wrong; the one below does not */
+    }
     try {
         auto chosen = common_chat_templates_init(model, source ? source : "");
         *replaced = !source && !common_chat_templates_was_explicit(chosen.get());

@@ -132,17 +132,21 @@ static void settle_after_death_locked(struct fm_engine *engine) {
 
 static void describe_death_locked(struct fm_engine *engine, int status) {
     struct fm_error error;
+    const bool not_loaded = status == FM_CHILD_NOT_LOADED;
+    const char *hint = not_loaded ? ": a library that it needs is missing or too old; install fm-proxy again, or see which "
+                                    "one with the option logLevel (--log-level debug)"
+                                  : "";
     char how[48];
     engine->died = engine->died || (engine->end_error.code == FM_OK && status != -SIGKILL);
     snprintf(how, sizeof how, status < 0 ? "was ended by signal %d" : "exited with status %d", abs(status));
     if (engine->loaded) {
         fm_fail(&error, FM_INTERNAL, "the engine %s while it held the request", how);
     } else if (engine->probes) {
-        fm_fail(&error, FM_UNAVAILABLE, "the engine program %s %s before it told whether it is available", engine->path,
-                how);
+        fm_fail(&error, FM_UNAVAILABLE, "the engine program %s %s before it told whether it is available%s",
+                engine->path, how, hint);
     } else {
-        fm_fail(&error, FM_UNAVAILABLE, "the engine program %s %s before the model %s was loaded", engine->path, how,
-                engine->model.path ? engine->model.path : engine->model.id);
+        fm_fail(&error, FM_UNAVAILABLE, "the engine program %s %s before the model %s was loaded%s", engine->path, how,
+                engine->model.path ? engine->model.path : engine->model.id, hint);
     }
     fm_engine_note_end_locked(engine, FM_END_CRASH, &error);
 }

@@ -18,7 +18,8 @@ type Kind =
   | "someMs"
   | "dayMs"
   | "count"
-  | "some"
+  | "threads"
+  | "context"
   | "engines"
   | "bytes"
   | "gpu"
@@ -47,8 +48,8 @@ const KINDS: { readonly [Name in keyof Required<ClientOptions>]: Kind } = {
   chatTemplate: "path",
   gpu: "gpu",
   gpuDir: "path",
-  contextLength: "some",
-  threads: "some",
+  contextLength: "context",
+  threads: "threads",
   idleUnloadMs: "dayMs",
   maxEngines: "engines",
   memoryBudget: "bytes",
@@ -125,10 +126,11 @@ const CHECKS: Record<Exclude<Kind, readonly unknown[]>, [(value: unknown) => boo
   path: [(value) => isText(value) && value !== "", "a string that is not empty and has no NUL"],
   restart: [isRestart, `an object with numbers from 0 on: ${Object.keys(RESTART_POLICY).join(", ")}`],
   count: [isCount, "an integer that is not negative"],
-  some: [(value) => isCount(value) && value !== 0, "an integer from 1 on"],
+  threads: [(value) => isAtMost(value, 512), "an integer from 1 to 512"], // GGML_MAX_N_THREADS of llama.cpp
+  context: [(value) => isAtMost(value, 16_777_216), "an integer from 1 to 16,777,216"], // FM_MODEL_CONTEXT_MAX, model.h
   engines: [(value) => isAtMost(value, 8), "an integer from 1 to 8"],
   bytes: [isBytes, 'a number of bytes, or a text such as "512M" or "4G"'],
-  gpu: [isGpu, '"auto", "off" or a number of layers, up to 100,000'],
+  gpu: [isGpu, '"auto", "off" or a number of layers from 1 to 100,000'],
   function: [(value) => typeof value === "function", "a function"],
   aliases: [isAliases, "an object with names and models: no comma and no NUL in either, and no = in a name"],
   env: [isEnv, "an object of texts that have no NUL"],
@@ -150,6 +152,18 @@ export function checkOptions(options: unknown): void {
     const [fits, what] = checkOf(KINDS[name as keyof ClientOptions]);
     const told = name === "remote" || name === "env" ? "" : `, not ${shown(value)}`; // these options may hold keys
     if (!fits(value)) throw invalid(name, `Invalid option '${name}': it must be ${what}${told}.`);
+    if (name === "remote") checkKeys(value);
+  }
+}
+
+/** Checks the keys in the option `remote`: the helper gets them in variables, and would name those. Errors hold no key. */
+function checkKeys(remote: unknown): void {
+  const endpoints = isObject(remote) ? (remote["endpoints"] as unknown[]) : [];
+  for (const [index, endpoint] of endpoints.entries()) {
+    const key = isObject(endpoint) ? endpoint["key"] : undefined;
+    if (key === undefined || (typeof key === "string" && /^[!-~]+$/.test(key.trim()))) continue;
+    const where = `endpoints[${index}].key`;
+    throw invalid("remote", `Invalid option 'remote': ${where} must be a text of ASCII characters without white space.`);
   }
 }
 
@@ -218,6 +232,7 @@ function checkOf(kind: Kind): [(value: unknown) => boolean, string] {
 }
 
 function shown(value: unknown): string {
+  if (typeof value === "number") return String(value); // JSON has neither NaN nor Infinity
   try {
     return JSON.stringify(value)?.slice(0, 100) ?? typeof value;
   } catch {

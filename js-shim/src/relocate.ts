@@ -36,6 +36,8 @@ const LOADERS: Record<string, string> = {
 /** The names of engines, their descriptions and their libraries. */
 const OURS = /^fm-|\.(?:so(?:\.[\d.]+)?|dylib|dll)$/;
 const ENGINE = /^fm-engine-[^.]+$/;
+/** Where the libraries of the engine llama are in a clone, seen from the folder above its programs (CMakeLists.txt, RPATH). */
+const CLONE_LIBRARIES = join("deps", "llama", "lib");
 /** The original of a copy. */
 interface Original {
   from: string;
@@ -49,7 +51,7 @@ interface Original {
 /**
  * Makes sure that the helper and the engines beside it can be run. Repairs their permissions in place, or else makes a copy in
  * `storageDir`. The copy has the whole package or app bundle; if there is none, it has the programs and libraries in the helper's
- * folder. The engines in `engineDir` are repaired in place.
+ * folder, and those of a clone's llama.cpp. The engines in `engineDir` are repaired in place.
  *
  * @throws FmError (SPAWN_FAILED) for a copy that differs from its original, and for a system without glibc
  */
@@ -202,7 +204,10 @@ async function makeCopy(original: Original, hash: string, storageDir: string): P
   try {
     await mkdir(storageDir, { recursive: true });
     const filter = (path: string): boolean => isPart(original, path);
-    await cp(from, join(fresh, place), { recursive: true, dereference: false, verbatimSymlinks: true, filter });
+    const options = { recursive: true, dereference: false, verbatimSymlinks: true };
+    await cp(from, join(fresh, place), { ...options, filter });
+    const libraries = await cloneLibraries(original);
+    if (libraries !== undefined) await cp(libraries, join(fresh, CLONE_LIBRARIES), options);
     await Promise.all((await lackingPermission(join(fresh, helper))).map((path) => chmod(path, 0o755)));
     if (!(await isCopyOf(original, fresh, hashFile))) throw new Error("the copy differs from what was copied");
     await removeLeftovers(to);
@@ -237,15 +242,29 @@ async function removeLeftovers(to: string): Promise<void> {
 async function isCopyOf(original: Original, copy: string, tell: (path: string) => Promise<unknown>): Promise<boolean> {
   const { from, whole, to, helper } = original;
   try {
-    const entries = (await readdir(from, { recursive: whole, withFileTypes: true })).filter((entry) => entry.isFile());
-    const paths = entries.map((entry) => join(entry.parentPath ?? entry.path, entry.name));
-    for (const path of paths.filter((each) => isPart(original, each))) {
-      if ((await tell(path)) !== (await tell(join(copy, to, relative(from, path))))) return false;
+    const paths = await filesIn(from, whole);
+    const libraries = await cloneLibraries(original);
+    const pairs = paths.filter((each) => isPart(original, each)).map((path) => [path, join(copy, to, relative(from, path))]);
+    for (const path of libraries === undefined ? [] : await filesIn(libraries, true)) {
+      pairs.push([path, join(copy, CLONE_LIBRARIES, relative(libraries as string, path))]);
     }
+    for (const [path, copied] of pairs as [string, string][]) if ((await tell(path)) !== (await tell(copied))) return false;
     return paths.length > 0 && (await lackingPermission(join(copy, helper))).length === 0;
   } catch {
     return false;
   }
+}
+
+/** The paths of the files in a folder, without links. */
+async function filesIn(folder: string, recursive: boolean): Promise<string[]> {
+  const entries = (await readdir(folder, { recursive, withFileTypes: true })).filter((entry) => entry.isFile());
+  return entries.map((entry) => join(entry.parentPath ?? entry.path, entry.name));
+}
+
+/** The folder of the engine's libraries, if the programs are in a clone. A package and an app have them beside the programs. */
+async function cloneLibraries({ from, whole }: Original): Promise<string | undefined> {
+  const folder = join(from, "..", CLONE_LIBRARIES);
+  return whole || (await isAbsent(folder)) ? undefined : folder;
 }
 
 const sizeOf = async (path: string): Promise<number> => (await stat(path)).size;

@@ -1,12 +1,14 @@
 // The options of createClient: an unknown option or a wrong value is an error that names it.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { mkdirSync, unlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { chooseModel } from "../../js-shim/dist/esm/default-model.js";
 import { modelsFolder } from "../../js-shim/dist/esm/models-folder.js";
 import { spawnOptions } from "../../js-shim/dist/esm/start.js";
-import { clientFor, stubClient, temporaryFolder } from "./support/helper.mjs";
+import { clientFor, helperPath, stubClient, temporaryFolder } from "./support/helper.mjs";
 
 for (const [options, param, message] of [
   [{ modle: "m" }, "modle", /has no option 'modle'\. Did you mean 'model'\?/],
@@ -17,8 +19,15 @@ for (const [options, param, message] of [
   [{ gpus: 1 }, "gpus", /Did you mean 'gpu'\?/],
   [{ cpu: true }, "cpu", /^createClient has no option 'cpu'\. The CPU alone computes with { gpu: "off" }\.$/],
   [{ n_threads: 4 }, "n_threads", /Did you mean 'threads'\?/],
-  [{ threads: 0 }, "threads", /must be an integer from 1 on, not 0/],
-  [{ contextLength: "4096" }, "contextLength", /must be an integer from 1 on, not "4096"/],
+  ...[5, "", "cl\u00e9", "K 3 ", "K\r\nX: 1", "\0x", null].map((key) => [
+    { remote: { endpoints: [{}, { url: "http://127.0.0.1", key }] } },
+    "remote",
+    /^Invalid option 'remote': endpoints\[1\]\.key must be a text of ASCII characters without white space\.$/,
+  ]),
+  [{ threads: NaN }, "threads", /must be an integer from 1 to 512, not NaN/],
+  [{ gpu: 0 }, "gpu", /"off" or a number of layers from 1 to 100,000, not 0/],
+  [{ threads: 0 }, "threads", /must be an integer from 1 to 512, not 0/],
+  [{ contextLength: "4096" }, "contextLength", /must be an integer from 1 to 16,777,216, not "4096"/],
   [{ n_ctx: 4096 }, "n_ctx", /Did you mean 'contextLength'\?/],
   [{ timeout: 5 }, "timeout", /fm: { timeout_ms }/],
   [{ baseURL: "x" }, "baseURL", /an option of OpenAI's SDK/],
@@ -49,7 +58,7 @@ for (const [options, param, message] of [
   [{ logLevel: "verbose" }, "logLevel", /must be "off" or "error" or .*, not "verbose"/],
   [{ memoryBudget: "0K" }, "memoryBudget", /a number of bytes/],
   [{ idleUnloadMs: 86_400_001 }, "idleUnloadMs", /from 0 to 86400000/],
-  [{ gpu: 1e9 }, "gpu", /up to 100,000/],
+  [{ gpu: 1e9 }, "gpu", /to 100,000/],
   [{ engine: "" }, "engine", /must be the name of an engine/],
   [{ engine: ["llama", "llama"] }, "engine", /different ones/],
   [{ engine: "Llama" }, "engine", /of a-z, 0-9 and -/],
@@ -264,4 +273,21 @@ test("the longest handshakeTimeoutMs that there is does not fire at once", async
   t.after(() => process.off("warning", note));
   assert.deepEqual(await client.compatibility.check(), { compatible: true });
   assert.deepEqual(warned, []);
+});
+
+test("a working directory that was removed: an option with a relative path is named; without one, all goes on", async (t) => {
+  const code = `
+    const { chdir } = require("node:process"), { mkdtempSync, rmdirSync } = require("node:fs");
+    const gone = mkdtempSync(process.env.FOLDER + "/gone");
+    chdir(gone);
+    rmdirSync(gone);
+    const { createClient } = require(process.env.PACKAGE);
+    try { createClient({ modelsDir: "x" }); } catch (error) { console.log(error.code, error.message); }
+    const client = createClient({ helperPath: process.env.HELPER, engine: "fake" });
+    client.responses.create({ input: "one two" }).then((it) => console.log(it.output_text)).finally(() => client.close());`;
+  const installed = fileURLToPath(new URL("../../js-shim/dist/index.cjs", import.meta.url));
+  const env = { ...process.env, FOLDER: temporaryFolder(t), PACKAGE: installed, HELPER: helperPath };
+  const { stdout, stderr } = spawnSync(process.execPath, ["-e", code], { env, encoding: "utf8" });
+  const why = `the relative path "x" can't be found, because the working directory no longer exists. Name an absolute path.`;
+  assert.equal(stdout, `INVALID_REQUEST Invalid option 'modelsDir': ${why}\none two\n`, stderr);
 });

@@ -306,3 +306,23 @@ test("what is missing is not copied", async (t) => {
   await assert.rejects(makeRunnable(missing, storageDir), isLacking);
   assert.equal(existsSync(storageDir), false);
 });
+
+test("a copy of a clone's programs has the libraries of their llama.cpp", async (t) => {
+  const build = temporaryFolder(t);
+  const library = join("deps", "llama", "lib", "libllama.so");
+  for (const [path, text] of [["bin/fm-proxy", "\x7fELF"], [library, "a library"]]) {
+    mkdirSync(dirname(join(build, path)), { recursive: true });
+    writeFileSync(join(build, path), text, { mode: 0o644 });
+  }
+  chmodSync(join(build, "bin"), 0o555);
+  const found = { type: "cli", executablePath: join(build, "bin", "fm-proxy"), origin: "a path" };
+  const storageDir = temporaryFolder(t);
+  for (const _ of ["new", "a file is lost"]) {
+    const { executablePath } = await makeRunnable(found, storageDir);
+    assert.ok(executablePath.startsWith(storageDir), executablePath);
+    const copied = join(dirname(executablePath), "..", library);
+    assert.equal(readFileSync(copied, "utf8"), "a library");
+    writeFileSync(copied, "");
+  }
+  chmodSync(join(build, "bin"), 0o755);
+});

@@ -19,7 +19,8 @@ static bool begins_with(int fd, const char *magic) {
 
 enum fm_code fm_file_fail_open(const char *what, int failure, const char *path, struct fm_error *error) {
     enum fm_code code = failure == EMFILE || failure == ENFILE ? FM_OVERLOADED : FM_UNAVAILABLE;
-    return fm_fail(error, code, "can't open the %s (%s): %s", what, strerror(failure), path);
+    const char *hint = failure == EACCES || failure == EPERM ? "; correct its permissions" : "";
+    return fm_fail(error, code, "can't open the %s (%s%s): %s", what, strerror(failure), hint, path);
 }
 
 /* Opens the regular file `path` into `*fd`. */

@@ -487,7 +487,10 @@ static bool check_configs(const struct fm_options *options) {
     for (size_t i = 0; fm_options_engine(options, i, &choice); i++) {
         used |= choice.config != NULL;
     }
-    return used || REFUSE("--remote: none of the engines \"%s\" takes it; add remote to --engine\n", options->engine);
+    return used ||
+           REFUSE("--remote or FM_PROXY_REMOTE is set, but none of the engines \"%s\" takes it; add remote to the "
+                  "engines (--engine), or leave it out\n",
+                  options->engine);
 }
 
 /* Makes the paths of files absolute: errors show them, and engines may run in another folder. */

@@ -109,7 +109,9 @@ static enum fm_code push_response(struct history *history, const struct fm_store
 }
 
 static enum fm_code not_stored(const char *id, struct fm_error *error) {
-    fm_fail(error, FM_INVALID_REQUEST, "Previous response with id '%.*s' not found.", FM_ID_SIZE, id);
+    fm_fail(error, FM_INVALID_REQUEST,
+            "Previous response with id '%.*s' not found: it is still in progress, was deleted, or was never stored.",
+            FM_ID_SIZE, id);
     error->reason = "previous_response_not_found";
     snprintf(error->param, sizeof error->param, "previous_response_id");
     return error->code;

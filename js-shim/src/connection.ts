@@ -239,7 +239,7 @@ export class Connection {
     let timer: NodeJS.Timeout | undefined;
     const tooLate = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
-        const what = `The helper did not answer within ${patienceMs} ms of its start.`;
+        const what = `The helper did not answer within ${patienceMs} ms of its start (the option handshakeTimeoutMs).`;
         reject(new FmError("HELPER_UNHEALTHY", what + this.#process.describeStart()));
       }, patienceMs);
       // Only the child keeps the event loop alive, while a call waits. This timer must not.

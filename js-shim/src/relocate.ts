@@ -219,7 +219,7 @@ async function makeCopy(original: Original, hash: string, storageDir: string): P
     });
   } catch (error) {
     const why = whatIsForbidden(error) ?? (error as Error).message;
-    const what = `The helper can't be run in ${from}, and can't be copied to ${storageDir}: ${why}.`;
+    const what = `The helper can't be run in ${from}, and can't be copied to ${storageDir} (the option storageDir): ${why}.`;
     throw new FmError("SPAWN_FAILED", what, { cause: error });
   } finally {
     await rm(fresh, { recursive: true, force: true }).catch(() => {});

@@ -514,7 +514,7 @@ test("every test makes its clients by the harness", () => {
   const folder = dirname(fileURLToPath(import.meta.url));
   // These files have a reason: the client is in the text of another program, the helper's start itself is tested, or answers
   // lack the counts that the harness demands.
-  const exempt = ["fetch", "install", "lifecycle", "package", "pull", "restricted", "uncounted"];
+  const exempt = ["fetch", "install", "lifecycle", "options", "package", "pull", "restricted", "uncounted"];
   const clients = /\bcreateClient\(|\bcreateFetch\(|\bnew (Responses|ChatCompletions|Completions)\(/;
   const files = readdirSync(folder).filter((each) => each.endsWith(".test.mjs"));
   const made = files.filter((each) => clients.test(readFileSync(join(folder, each), "utf8")));

@@ -145,7 +145,8 @@ static enum fm_code fail_to_load(struct fm_error *error, const char *path) {
     int64_t size;
     int64_t needed;
     switch (fm_gguf_look(path, &size, &needed)) {
-    case FM_GGUF_NO_HEADER: return fail_with_log(error, path, "the file's header is damaged or cut short");
+    case FM_GGUF_NO_HEADER:
+        return fail_with_log(error, path, "the file's header is damaged or cut short, so fetch the file again");
     case FM_GGUF_CUT:
         return fm_fail(error, FM_UNAVAILABLE, "%s: the file is cut short: it has %lld of %lld bytes", path,
                        (long long)size, (long long)needed);
@@ -300,7 +301,8 @@ static enum fm_code load_vision(struct fm_llama_model *model, const char *path, 
     fm_vision_log_to(on_log);
     code = fm_vision_load(&model->vision, path, model->weights, model->thread_count, error);
     if (code == FM_UNAVAILABLE && llama_log.error[0]) {
-        return fail_with_log(error, path, "the projector can't be used");
+        return fail_with_log(error, path,
+                             "the projector can't be used, so name another one with the option mmproj (--mmproj)");
     }
     return code;
 }

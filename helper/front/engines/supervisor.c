@@ -133,9 +133,10 @@ static void settle_after_death_locked(struct fm_engine *engine) {
 static void describe_death_locked(struct fm_engine *engine, int status) {
     struct fm_error error;
     const bool not_loaded = status == FM_CHILD_NOT_LOADED;
-    const char *hint = not_loaded ? ": a library that it needs is missing or too old; install fm-proxy again, or see which "
-                                    "one with the option logLevel (--log-level debug)"
-                                  : "";
+    const char *hint = not_loaded
+                           ? ": a library that it needs is missing or too old; install fm-proxy again, or see which "
+                             "one with the option logLevel (--log-level debug)"
+                           : "";
     char how[48];
     engine->died = engine->died || (engine->end_error.code == FM_OK && status != -SIGKILL);
     snprintf(how, sizeof how, status < 0 ? "was ended by signal %d" : "exited with status %d", abs(status));
@@ -247,7 +248,8 @@ static int64_t end_left_locked(struct fm_engine *engine) {
 static void end_silent_locked(struct fm_engine *engine) {
     struct fm_error error;
     bool others = fm_engine_held_locked(engine) > engine->lost_count;
-    fm_fail(&error, FM_INTERNAL, "the engine was ended, because it did not stop a request%s %d ms; send the request again",
+    fm_fail(&error, FM_INTERNAL,
+            "the engine was ended, because it did not stop a request%s %d ms; send the request again",
             others ? ", and then sent nothing for" : " within", FM_SILENCE_MS);
     engine->deaf = true;
     fm_engine_kill_locked(engine, FM_END_CRASH, &error);

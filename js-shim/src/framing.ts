@@ -96,6 +96,7 @@ function findUnserialisable(message: unknown): string | null {
 
 /** Puts the error message on one line. JavaScript describes a circular reference on several lines. */
 function describe(error: unknown): string {
+  if (error instanceof RangeError && /call stack/i.test(error.message)) return "it is nested too deeply";
   return (error instanceof Error ? error.message : String(error)).replace(/\s+/g, " ");
 }
 

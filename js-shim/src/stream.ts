@@ -67,7 +67,9 @@ export class EventStream<E, F> implements AsyncIterableIterator<E> {
 
   /** Starts the only iteration that a stream allows. */
   [Symbol.asyncIterator](): this {
-    if (this.#iterated) throw new Error("This stream has been iterated already; make a new request for another one.");
+    if (this.#iterated) {
+      throw new FmError("INVALID_REQUEST", "This stream has been iterated already; make a new request for another one.");
+    }
     this.#iterated = true;
     return this;
   }

@@ -95,7 +95,7 @@ test("a second iteration throws", async () => {
   whole("a").forEach(call.event);
   call.resolve({ response: {} });
   await drain(stream);
-  assert.throws(() => stream[Symbol.asyncIterator](), /iterated already/);
+  assert.throws(() => stream[Symbol.asyncIterator](), { name: "FmError", message: /iterated already/ });
 });
 
 test("break stops the request; its late result bothers nobody", async () => {

@@ -34,13 +34,19 @@ export async function ask({ words, options }: Arguments): Promise<number> {
   }
 }
 
+/** The options that are numbers, their values, and the words for these in an error. */
+const NUMBERS: readonly (readonly [string, (value: number) => boolean, string])[] = [
+  ["max-output-tokens", (value) => Number.isSafeInteger(value) && value >= 1, "an integer from 1 on"],
+  ["temperature", (value) => value >= 0 && value <= 2, "a number from 0 to 2"],
+];
+
 function requestOf(options: Arguments["options"]): ResponseCreateParams {
   const settings: Record<string, unknown> = {};
   if (options["instructions"] !== undefined) settings["instructions"] = options["instructions"];
-  for (const name of ["max-output-tokens", "temperature"]) {
+  for (const [name, fits, what] of NUMBERS) {
     const value = options[name];
     if (value === undefined) continue;
-    if (value === "" || !Number.isFinite(Number(value))) throw new Usage(`--${name} must be a number, not '${value}'`);
+    if (value === "" || !fits(Number(value))) throw new Usage(`--${name} must be ${what}, not '${value}'`);
     settings[name.replaceAll("-", "_")] = Number(value);
   }
   return settings as ResponseCreateParams;

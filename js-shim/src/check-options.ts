@@ -109,7 +109,10 @@ const isRemote = (value: unknown): boolean => {
 /** A text with a NUL can't be passed to a program. */
 const isText = (value: unknown): boolean => typeof value === "string" && !value.includes("\0");
 const isEnv = (value: unknown): boolean =>
-  isObject(value) && Object.entries(value).flat().every((text) => typeof text !== "object" && isText(String(text)));
+  isObject(value) &&
+  Object.entries(value).every(
+    ([name, text]) => /^[^=\0]+$/.test(name) && typeof text !== "object" && isText(String(text)),
+  );
 const isAtMost = (value: unknown, most: number): boolean => isCount(value) && value !== 0 && (value as number) <= most;
 /** The bounds are those of front/options.h. */
 const isGpu = (value: unknown): boolean => value === "auto" || value === "off" || isAtMost(value, 100_000);
@@ -133,7 +136,7 @@ const CHECKS: Record<Exclude<Kind, readonly unknown[]>, [(value: unknown) => boo
   gpu: [isGpu, '"auto", "off" or a number of layers from 1 to 100,000'],
   function: [(value) => typeof value === "function", "a function"],
   aliases: [isAliases, "an object with names and models: no comma and no NUL in either, and no = in a name"],
-  env: [isEnv, "an object of texts that have no NUL"],
+  env: [isEnv, "an object of texts that have no NUL, with names that are not empty and have no = and no NUL"],
   functionOrObject: [
     (value) => typeof value === "function" || (typeof value === "object" && value !== null),
     "a function or an object",
@@ -142,7 +145,7 @@ const CHECKS: Record<Exclude<Kind, readonly unknown[]>, [(value: unknown) => boo
 
 /** Throws an FmError (INVALID_REQUEST) that names the option. `undefined` is the default, as if it were absent. */
 export function checkOptions(options: unknown): void {
-  if (typeof options !== "object" || options === null) throw invalid("options", "The options must be an object.");
+  if (!isObject(options)) throw invalid("options", "The options must be an object.");
   for (const [name, value] of Object.entries(options)) {
     if (!Object.hasOwn(KINDS, name)) {
       const meant = elsewhere(name) ?? nearest(name, Object.keys(KINDS), 3) ?? " See ClientOptions.";

@@ -58,6 +58,7 @@ class JsonCalls(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
         models = Models(MODEL, folder.name, TEMPLATES)
+        cls.fence = models.known.index("```")
         cls.engines = []
         for family in FAMILIES:
             cls.engines.append(Scripted(PROGRAM, LIBRARY, models, family))
@@ -76,6 +77,15 @@ class JsonCalls(unittest.TestCase):
             for mode in ("auto", "required"):
                 outcome = self.engines[0].run(ASK, script, tools=TOOLS, tool_choice={"mode": mode})
                 self.assertEqual((outcome.calls, outcome.reason, outcome.left), (calls, "stop", False))
+
+    def test_prose_after_a_call(self):
+        """A call that prose follows ends the answer. The model would otherwise have to make another call."""
+        for prose in ("This switches it on.", "Das schaltet sie ein.", "これで点きます。"):
+            script = f"Try this:\n\n```json\n{ON}\n```\n\n{prose}\n\n```json\n{ON}\n```"
+            for engine in self.engines:
+                # of what the grammar allows there, another fence is the likeliest
+                outcome = engine.run(ASK, script, tools=TOOLS, logit_bias=[[self.fence, 100]])
+                self.assertEqual((outcome.text, outcome.calls, outcome.reason), ("Try this:", [LAMP_ON], "stop"))
 
     def test_other_keys(self):
         """Keys that the schema does not name only come if the schema allows them."""

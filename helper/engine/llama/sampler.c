@@ -127,6 +127,7 @@ enum fm_code fm_sampler_init(struct fm_sampler *sampler, const struct fm_kit_job
     *sampler = (struct fm_sampler){.grammar = grammar,
                                    .job = job,
                                    .vocab = vocab,
+                                   .end = LLAMA_TOKEN_NULL,
                                    .vocab_size = (size_t)llama_vocab_n_tokens(vocab)};
     for (size_t i = 0; i < FM_SAMPLER_ALSO; i++) {
         sampler->also[i] = LLAMA_TOKEN_NULL;
@@ -318,8 +319,7 @@ static llama_token draw(struct fm_sampler *sampler, const float *logits, const u
     size_t at = 0;
     for (llama_token token; (token = next_also(sampler, mask, &at)) != LLAMA_TOKEN_NULL;) {
         if (logits[token] >= least) {
-            sampler->candidates[candidates.size++] =
-                (struct llama_token_data){.id = token, .logit = logits[token]};
+            sampler->candidates[candidates.size++] = (struct llama_token_data){.id = token, .logit = logits[token]};
         }
     }
     if (candidates.size > 0) {
@@ -384,11 +384,26 @@ static llama_token without_space(struct fm_sampler *sampler, llama_token token) 
     return has_bias(sampler->job, bare) || !may_come(sampler, bare) ? LLAMA_TOKEN_NULL : bare;
 }
 
+/* Whether the token's text begins with a letter, in any script; white space before it does not count. */
+static bool is_word(const struct fm_sampler *sampler, llama_token token) {
+    char text[SPACED_MAX];
+    int32_t len = token_text(sampler, token, text);
+    int32_t spaces = space_of(text, len);
+    unsigned char first = spaces < len ? (unsigned char)text[spaces] : 0;
+    return (first | 0x20) >= 'a' && ((first | 0x20) <= 'z' || first >= 0x80);
+}
+
+static bool wants_prose(struct fm_sampler *sampler, llama_token token) {
+    return sampler->end != LLAMA_TOKEN_NULL && is_word(sampler, token) && fm_grammar_accepts(sampler->grammar);
+}
+
 llama_token fm_sampler_draw(struct fm_sampler *sampler, const float *logits) {
     logits = adjust(sampler, logits);
     llama_token token = draw(sampler, logits, NULL);
     if (sampler->grammar && !may_come(sampler, token)) {
+        bool ends = wants_prose(sampler, token);
         token = without_space(sampler, token);
+        token = token == LLAMA_TOKEN_NULL && ends ? sampler->end : token;
         const uint32_t *mask = token == LLAMA_TOKEN_NULL ? fm_grammar_mask(sampler->grammar) : NULL;
         token = mask ? draw(sampler, logits, mask) : token;
     }

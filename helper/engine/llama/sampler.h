@@ -27,6 +27,11 @@ struct fm_sampler {
     /* `also` takes part in the masked draw too; otherwise only in the free draw from all tokens */
     bool also_alike;
     bool also_space;                   /* all white space may come too, even if the grammar does not allow it */
+    /*
+     * Ends the turn. It is drawn if the grammar allows an end, but not the word that the free draw gives: the model wants
+     * to go on with prose, which is no reason for anything else. LLAMA_TOKEN_NULL: the masked draw decides.
+     */
+    llama_token end;
 };
 
 /*

@@ -377,10 +377,18 @@ static enum fm_reason end_turn(struct fm_sequence *sequence) {
     return whole ? FM_REASON_STOP : fail_grammar(sequence, "the turn ends inside of it");
 }
 
+/* What ends the turn if the model wants prose, which can't follow a call; LLAMA_TOKEN_NULL: no call came. */
+static llama_token end_after_call(const struct fm_sequence *sequence) {
+    const struct fm_llama_answer *answer = &sequence->answer;
+    bool called = answer->callable && answer->parser.called && !fm_kit_job_asks(sequence->job, FM_PARAM_IGNORE_EOS);
+    return called ? fm_prompter_vocabulary(&sequence->model->prompter).end_of_turn : LLAMA_TOKEN_NULL;
+}
+
 static enum fm_reason draw(struct fm_sequence *sequence) {
     struct fm_llama_answer *answer = &sequence->answer;
     bool inside = fm_llama_answer_is_inside(answer);
     sequence->sampler.grammar = inside ? NULL : answer->guide.grammar;
+    sequence->sampler.end = end_after_call(sequence);
     llama_token token =
         sequence->opening.sure ? draw_start(sequence) : fm_sampler_draw(&sequence->sampler, answer->logits);
     if (token == LLAMA_TOKEN_NULL) {

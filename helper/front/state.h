@@ -160,6 +160,7 @@ struct fm_engine {
     uint64_t lost[FM_SLOTS_MAX]; /* runs whose jobs are settled, but which the engine has not aborted yet */
     unsigned lost_count;
     bool deaf;                 /* it was ended because it did not stop a job */
+    struct fm_buf spent[2];    /* what an accepted job needed; its thread frees it without the lock */
     int64_t lost_ms;           /* when the last of `lost` was added, or when the engine last had another job */
     int64_t heard_ms;          /* when the last message from the engine came */
     struct fm_outbox outbox;   /* to its stdin; valid while pid is not 0 */

@@ -273,10 +273,16 @@ enum fm_code fm_request_resolve(struct fm_request *request, const struct fm_buf 
     return request->job_members.failed ? fm_fail_no_memory(error) : FM_OK;
 }
 
-void fm_request_free_job(struct fm_request *request) {
-    fm_buf_free(&request->job_members);
+static void take_buf(struct fm_buf *from, struct fm_buf *to) {
+    fm_buf_free(to);
+    *to = *from;
+    fm_buf_init(from, to->max);
+}
+
+void fm_request_take_job(struct fm_request *request, struct fm_buf taken[2]) {
+    take_buf(&request->job_members, &taken[0]);
     if (!request->echo_prompt) { /* otherwise the answer needs it */
-        fm_buf_free(&request->prompts);
+        take_buf(&request->prompts, &taken[1]);
     }
 }
 

@@ -504,8 +504,11 @@ void fm_request_write_extras(struct fm_request *request, unsigned has, struct fm
  */
 bool fm_request_session(const struct fm_request *request, char session[FM_SESSION_SIZE]);
 
-/* Frees what a job needed that is not sent again, since a prompt can be megabytes. */
-void fm_request_free_job(struct fm_request *request);
+/*
+ * Moves what a job needed and is not sent again to `taken`, whose earlier contents are freed. It can be megabytes, so
+ * the caller frees it without a lock.
+ */
+void fm_request_take_job(struct fm_request *request, struct fm_buf taken[2]);
 
 /* Frees a request that fm_answer_init did not take over. Calling it twice is harmless. */
 void fm_request_free(struct fm_request *request);

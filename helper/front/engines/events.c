@@ -322,7 +322,7 @@ static void on_accepted(struct fm_job *job, struct json_object *params) {
     }
     bool again = fm_answer_has_next(&job->answer) || fm_engine_may_use_gpu_locked(job->engine) || fm_job_may_move(job);
     if (!again) {
-        fm_request_free_job(&job->answer.request);
+        fm_request_take_job(&job->answer.request, job->engine->spent);
     }
     job->state = FM_JOB_RUNNING;
     job->accepted_ms = job->progress_ms;

@@ -384,7 +384,7 @@ static bool ignore_member(struct json_object *object, const struct fm_path *at) 
     return ignored;
 }
 
-/* The name of a rule that begins with `name`, such as "timeout_ms" for "timeout"; NULL: there is none. */
+/* Returns the first known name that begins with `name`: "timeout" gives "timeout_ms". NULL: no name does. */
 static const char *completed(const struct fm_rule *rules, const char *name) {
     const struct fm_rule *rule = rule_at(rules);
     while (rule && (!name[0] || strncmp(rule->name, name, strlen(name)) != 0)) {

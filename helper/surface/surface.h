@@ -505,8 +505,8 @@ void fm_request_write_extras(struct fm_request *request, unsigned has, struct fm
 bool fm_request_session(const struct fm_request *request, char session[FM_SESSION_SIZE]);
 
 /*
- * Moves what a job needed and is not sent again to `taken`, whose earlier contents are freed. It can be megabytes, so
- * the caller frees it without a lock.
+ * Moves the texts that a job needed, and that are not sent again, to `taken`, whose earlier contents are freed. A text
+ * can have megabytes, so the caller frees `taken` without a lock.
  */
 void fm_request_take_job(struct fm_request *request, struct fm_buf taken[2]);
 

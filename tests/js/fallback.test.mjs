@@ -289,7 +289,7 @@ test("a fallback's stream that breaks: what came, and its error", async (t) => {
   assert.match((await drain(cut.responses.stream({ input: "x" }))).error.detail, /^The fallback failed: its stream broke off/);
 });
 
-test("a fallback's answer that is none: the local error, with both reasons, whichever way the request came", async (t) => {
+test("an invalid answer of a fallback: the error has both reasons, in each kind of request", async (t) => {
   const cycle = { output_text: "x" };
   cycle.self = cycle;
   const event = { type: "response.output_text.delta", delta: "x" };

@@ -82,6 +82,7 @@ class Questions:
         return self.checker(line["function"], [{name: arguments} for name, arguments in calls], answer, category)
 
 
+CALL = re.compile(r'\{\s*"name"\s*:\s*"([^"]*)"')
 TYPES = {"integer": int, "number": (int, float), "string": str, "boolean": bool, "array": list, "object": dict}
 
 
@@ -112,7 +113,7 @@ def written_calls(text, names):
     at = text.find("{")
     while at >= 0:
         end = at + 1
-        begun = re.compile(r'\{\s*"name"\s*:\s*"([^"]*)"').match(text, at)
+        begun = CALL.match(text, at)
         try:
             value, after = json.JSONDecoder().raw_decode(text, at)
             if is_call(value, names):
@@ -280,9 +281,8 @@ def read(path):
 class Run:
     """Asks the questions that have no answer in the file yet."""
 
-    def __init__(self, options, model, rows, out):
-        self.options, self.model, self.rows, self.out = options, model, rows, out
-        self.questions = Questions()
+    def __init__(self, options, model, questions, rows, out):
+        self.options, self.model, self.questions, self.rows, self.out = options, model, questions, rows, out
         self.sides, self.lock = {}, threading.Lock()
 
     def missing(self, side, category, question):
@@ -334,11 +334,11 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that its child processes end too
     model = fetch.chosen(options)
     os.makedirs(os.path.dirname(os.path.abspath(options.out)), exist_ok=True)
-    rows = read(options.out)
+    rows, questions = read(options.out), Questions()
     if not options.table:
         with open(options.out, "a", encoding="utf-8") as out:
-            Run(options, model, rows, out).all()
-    mine = read_texts([row for row in rows.values() if row["model"] == os.path.basename(model)], Questions())
+            Run(options, model, questions, rows, out).all()
+    mine = read_texts([row for row in rows.values() if row["model"] == os.path.basename(model)], questions)
     print(table(mine))
     lost = list(faults(mine))
     for line in lost:

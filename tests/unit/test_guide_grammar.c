@@ -100,16 +100,21 @@ static void assert_compiles_to(struct fm_grammar *grammar, char first) {
     fm_grammar_free(grammar);
 }
 
-/* Writes an object with optional keys. With three times as many keys, llguidance takes ten times as long. */
-static void write_optional_keys(int count, struct fm_buf *text) {
+/* The grammar of an object with optional keys. With three times as many keys, llguidance takes ten times as long. */
+static struct fm_grammar *new_optional_keys(struct fm_grammar_vocab *vocab, int count) {
     char key[40];
-    fm_buf_append_str(text, "{\"type\":\"object\",\"properties\":{");
+    struct fm_buf text;
+    fm_buf_init(&text, PTRDIFF_MAX);
+    fm_buf_append_str(&text, "{\"type\":\"object\",\"properties\":{");
     for (int i = 0; i < count; i++) {
         snprintf(key, sizeof key, "%s\"p%d\":{\"type\":\"string\"}", i ? "," : "", i);
-        fm_buf_append_str(text, key);
+        fm_buf_append_str(&text, key);
     }
-    fm_buf_append(text, "}}", sizeof "}}");
-    assert_false(text->failed);
+    fm_buf_append(&text, "}}", sizeof "}}");
+    assert_false(text.failed);
+    struct fm_grammar *grammar = new_grammar(vocab, "json_schema", text.data);
+    fm_buf_free(&text);
+    return grammar;
 }
 
 /* ---- the tests ---- */
@@ -187,11 +192,7 @@ static void too_many_ways(void **state) {
     (void)state;
     struct fm_error error;
     struct fm_grammar_vocab *vocab = new_vocab(BYTES + 1);
-    struct fm_buf text;
-    fm_buf_init(&text, PTRDIFF_MAX);
-    write_optional_keys(700, &text);
-    struct fm_grammar *grammar = new_grammar(vocab, "json_schema", text.data);
-    fm_buf_free(&text);
+    struct fm_grammar *grammar = new_optional_keys(vocab, 700);
     assert_int_equal(fm_grammar_wait(grammar, GIVE_UP, &error), FM_OK);
     assert_false(fm_grammar_take(grammar, '{') && fm_grammar_mask(grammar));
     assert_string_equal(fm_grammar_reason(grammar), "at one point it goes on in too many ways; give it fewer optional "
@@ -205,11 +206,7 @@ static void one_that_takes_too_long(void **state) {
     (void)state;
     struct fm_error error;
     struct fm_grammar_vocab *vocab = new_vocab(BYTES + 1);
-    struct fm_buf text;
-    fm_buf_init(&text, PTRDIFF_MAX);
-    write_optional_keys(5000, &text);
-    struct fm_grammar *hostile = new_grammar(vocab, "json_schema", text.data);
-    fm_buf_free(&text);
+    struct fm_grammar *hostile = new_optional_keys(vocab, 5000);
     enum fm_code code = FM_OK;
     while (code == FM_OK && fm_grammar_compiles(hostile)) {
         assert_compiles_to(new_grammar(vocab, "regex", "a"), 'a'); /* this compiles at the same time */

@@ -3,6 +3,7 @@
  * state.
  */
 #include "front/engines/events.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "front/engines/engine.h"
@@ -723,6 +724,8 @@ static void on_message(void *context, const struct fm_rpc_message *message, stru
         take_event(engine, message);
     }
     fm_front_leave(engine->front);
+    fm_buf_free(&engine->spent[0]); /* megabytes: a pong would wait for the lock meanwhile */
+    fm_buf_free(&engine->spent[1]);
 }
 
 static void on_fault(void *context, const struct fm_rpc_id *id, enum fm_rpc_error code, const char *detail) {

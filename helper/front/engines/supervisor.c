@@ -382,8 +382,6 @@ static void read_engine(struct fm_engine *engine, const struct fm_child *child, 
         }
         fm_metrics_count_bytes(&engine->front->metrics.engines_received, (size_t)got);
         fault = fm_inbound_feed(&inbound, bytes, (size_t)got, &handler);
-        fm_buf_free(&engine->spent[0]); /* megabytes: a pong would wait for the lock meanwhile */
-        fm_buf_free(&engine->spent[1]);
         wait_for_host(engine, relay);
     }
     fm_inbound_free(&inbound);

@@ -38,7 +38,7 @@ mkdir -p build/bin
 printf '#!/bin/sh\\n' >build/bin/fm-proxy
 /bin/chmod +x build/bin/fm-proxy
 """,
-    # In the tests that have the pipe, each call of date is twenty seconds later than the one before. In the others no time passes.
+    # In the tests that have the pipe, each call of date is twenty seconds later than the one before. No time passes in others.
     "date": """
 [ -p "$GO" ] || { echo 1000; exit; }
 now=$(cat "$CALLS.now" 2>/dev/null || echo 1000)

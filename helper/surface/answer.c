@@ -123,6 +123,11 @@ void fm_answer_open(struct fm_answer *answer, int64_t input_tokens) {
     }
 }
 
+void fm_answer_progress(struct fm_answer *answer, int64_t processed, int64_t ms) {
+    answer->processed = processed;
+    answer->processed_ms = ms;
+}
+
 void fm_answer_restart(struct fm_answer *answer, bool all) {
     for (size_t i = 0; i < answer->part_count; i++) {
         free(answer->parts[i].state);
@@ -149,6 +154,7 @@ void fm_answer_restart(struct fm_answer *answer, bool all) {
         answer->output_json = answer->earlier[answer->choice - 1]->output_json;
     }
     answer->usage = (struct fm_usage){.input = answer->usage.input};
+    answer->processed = 0;
     answer->timings = (struct fm_timings){0};
 }
 
@@ -380,6 +386,7 @@ enum fm_code fm_answer_next(struct fm_answer *answer, enum fm_finish finish, str
     fm_logprobs_next(answer);
     bool same = !fm_request_begins_prompt(&answer->request, answer->choice); /* of another prompt nothing is read yet */
     answer->usage = (struct fm_usage){.input = same ? answer->usage.input : 0};
+    answer->processed = 0;
     answer->timings = (struct fm_timings){0};
     answer->finished = false;
     answer->completed_at = 0;
@@ -622,8 +629,16 @@ void fm_answer_write_report(const struct fm_answer *answer, enum fm_moment momen
 
 /* ---- the stream ---- */
 
+/* Whether the reader gets an event about the prompt: it asked for them, and there is something new before the output.
+ */
+static bool has_progress(const struct fm_answer *answer, const struct fm_cursor *cursor) {
+    bool reading = answer->opened && !answer->finished && answer->usage.output == 0;
+    return answer->request.progress && reading && answer->usage.input > 0 && answer->processed > cursor->processed;
+}
+
 static int next_event(const struct fm_answer *answer, const struct fm_cursor *cursor) {
-    return answer->surface->next ? answer->surface->next(answer, cursor) : FM_EVENT_END;
+    int event = answer->surface->next ? answer->surface->next(answer, cursor) : FM_EVENT_END;
+    return event == FM_EVENT_NONE && has_progress(answer, cursor) ? FM_EVENT_PROGRESS : event;
 }
 
 /* The choice whose events the reader gets now. */
@@ -646,11 +661,16 @@ void fm_answer_write_event(struct fm_answer *answer, struct fm_cursor *cursor, s
     struct fm_answer *choice = choice_at(answer, cursor);
     int event = next_event(choice, cursor);
     choice->surface->write_event(choice, cursor, event, w);
-    cursor->last = event;
+    if (event == FM_EVENT_PROGRESS) {
+        cursor->processed = choice->processed;
+    } else {
+        cursor->last = event;
+    }
 }
 
 bool fm_answer_event_is_part(struct fm_answer *answer, const struct fm_cursor *cursor) {
-    return next_event(choice_at(answer, cursor), cursor) == FM_EVENT_DELTA;
+    int event = next_event(choice_at(answer, cursor), cursor);
+    return event == FM_EVENT_DELTA || event == FM_EVENT_PROGRESS;
 }
 
 size_t fm_answer_size(const struct fm_answer *answer) {
@@ -805,6 +825,17 @@ void fm_answer_cut(struct fm_answer *answer) {
             take_piece(answer, &cursor, end_of(answer, i));
         }
     }
+}
+
+/* The members are those of llama.cpp's server (tools/server/README.md, `return_progress`). */
+void fm_event_write_progress(const struct fm_answer *answer, struct fm_json_writer *w) {
+    fm_json_key(w, "prompt_progress");
+    fm_json_object_begin(w);
+    fm_json_key_int(w, "total", answer->usage.input);
+    fm_json_key_int(w, "cache", answer->usage.cached);
+    fm_json_key_int(w, "processed", answer->processed);
+    fm_json_key_int(w, "time_ms", answer->processed_ms);
+    fm_json_object_end(w);
 }
 
 void fm_event_write_piece(struct fm_answer *answer, struct fm_cursor *cursor, struct fm_json_writer *w) {

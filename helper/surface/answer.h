@@ -9,9 +9,10 @@
  * to all surfaces. The numbers of a surface's own events begin with FM_EVENT_OWN.
  */
 enum fm_event {
-    FM_EVENT_NONE,  /* as the last event: no event was sent yet. As the next event: it can't be sent yet */
-    FM_EVENT_END,   /* no event follows */
-    FM_EVENT_DELTA, /* a piece of the answer's output */
+    FM_EVENT_NONE,     /* as the last event: no event was sent yet. As the next event: it can't be sent yet */
+    FM_EVENT_END,      /* no event follows */
+    FM_EVENT_DELTA,    /* a piece of the answer's output */
+    FM_EVENT_PROGRESS, /* how much of the prompt is computed; cursor->last does not change, and it has no number */
     FM_EVENT_OWN,
 };
 
@@ -25,6 +26,9 @@ size_t fm_event_open_index(const struct fm_cursor *cursor);
  */
 bool fm_event_has_piece(const struct fm_answer *answer, const struct fm_cursor *cursor);
 bool fm_event_is_over(const struct fm_answer *answer, const struct fm_cursor *cursor);
+
+/* Writes the member `prompt_progress` of FM_EVENT_PROGRESS. */
+void fm_event_write_progress(const struct fm_answer *answer, struct fm_json_writer *w);
 
 /* Writes the next piece of the open part, as a value of whole UTF-8 characters, and counts it as sent. */
 void fm_event_write_piece(struct fm_answer *answer, struct fm_cursor *cursor, struct fm_json_writer *w);
@@ -85,11 +89,12 @@ enum fm_chat_event {
 
 /*
  * Parts of chat that legacy completions use too. In order: the first members of an object or chunk (id, object,
- * created, model); the chunk with the usage; why the answer ended (NULL while it has not ended, or when it was
- * cancelled or failed); the next event of the stream.
+ * created, model); the chunk with the usage; the chunk with the progress; why the answer ended (NULL while it has not
+ * ended, or when it was cancelled or failed); the next event of the stream.
  */
 void fm_chat_write_head(const struct fm_answer *answer, const char *object, struct fm_json_writer *w);
 void fm_chat_write_usage_chunk(const struct fm_answer *answer, const char *object, struct fm_json_writer *w);
+void fm_chat_write_progress_chunk(const struct fm_answer *answer, const char *object, struct fm_json_writer *w);
 const char *fm_chat_finish_reason(const struct fm_answer *answer);
 int fm_chat_next(const struct fm_answer *answer, const struct fm_cursor *cursor);
 

@@ -236,6 +236,18 @@ void fm_chat_write_usage_chunk(const struct fm_answer *answer, const char *objec
     fm_json_object_end(w);
 }
 
+void fm_chat_write_progress_chunk(const struct fm_answer *answer, const char *object, struct fm_json_writer *w) {
+    fm_json_object_begin(w);
+    fm_chat_write_head(answer, object, w);
+    fm_json_key(w, "choices");
+    fm_json_raw(w, "[]", 2);
+    if (answer->request.include_usage) {
+        fm_json_key_null(w, "usage");
+    }
+    fm_event_write_progress(answer, w);
+    fm_json_object_end(w);
+}
+
 /* Whether there is a chunk with the usage. There is none if the usage is not known. */
 static bool has_usage_chunk(const struct fm_answer *answer) {
     if (!answer->request.include_usage || fm_answer_has_next(answer)) {
@@ -278,6 +290,7 @@ static void chat_write_event(struct fm_answer *answer, struct fm_cursor *cursor,
     case FM_CHAT_CALL: write_call(answer, cursor, w); break;
     case FM_EVENT_DELTA: write_piece(answer, cursor, w); break;
     case FM_CHAT_FINISH: write_finish(answer, w); break;
+    case FM_EVENT_PROGRESS: fm_chat_write_progress_chunk(answer, "chat.completion.chunk", w); break;
     default: fm_chat_write_usage_chunk(answer, "chat.completion.chunk", w); break;
     }
 }

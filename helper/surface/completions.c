@@ -208,6 +208,7 @@ static void completions_write_event(struct fm_answer *answer, struct fm_cursor *
     switch (event) {
     case FM_EVENT_DELTA: write_text(answer, cursor, w); break;
     case FM_CHAT_FINISH: write_finish(answer, cursor, w); break;
+    case FM_EVENT_PROGRESS: fm_chat_write_progress_chunk(answer, "text_completion", w); break;
     default: fm_chat_write_usage_chunk(answer, "text_completion", w); break;
     }
 }

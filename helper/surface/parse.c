@@ -183,6 +183,15 @@ static enum fm_code check_names(const struct call *call, struct json_object *bod
     return FM_OK;
 }
 
+/* Checks `return_progress`, which is about the events of a stream. */
+static enum fm_code check_progress(struct json_object *body, struct fm_error *error) {
+    static const struct fm_path at = {.key = "return_progress"};
+    bool asked = json_object_get_boolean(json_object_object_get(body, "return_progress"));
+    bool stream = json_object_get_boolean(json_object_object_get(body, "stream"));
+    return asked && !stream ? fm_reject_value(&at, "Only a stream can report progress: set 'stream' to true.", error)
+                            : FM_OK;
+}
+
 static enum fm_code check_call(const struct call *call, struct json_object *body, struct fm_ignored *ignored,
                                struct fm_error *error) {
     static const struct fm_path model_at = {.key = "model"};
@@ -190,7 +199,8 @@ static enum fm_code check_call(const struct call *call, struct json_object *body
     if (code == FM_OK && call->needs_model && !json_object_object_get(body, "model")) {
         code = fm_reject_missing(&model_at, error);
     }
-    return code ? code : fm_check_body(call->rules, body, ignored, error);
+    code = code ? code : fm_check_body(call->rules, body, ignored, error);
+    return code ? code : check_progress(body, error);
 }
 
 enum fm_code fm_responses_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {

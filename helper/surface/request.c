@@ -113,6 +113,7 @@ static const struct fm_rule fm_rules[] = {
 const struct fm_rule fm_generation_rules[] = {
     {.name = "model", .check = fm_check_model},
     {.name = "stream", .check = fm_check_bool},
+    {.name = "return_progress", .check = fm_check_bool},
     {.name = "seed", .check = fm_check_int, .min = -INT64_MAX, .max = INT64_MAX},
     {.name = "stop", .check = check_stop, .min = 1},
     {.name = "user", .check = fm_check_string},
@@ -166,6 +167,7 @@ void fm_request_begin(struct fm_request *request, struct json_object *body, cons
         .timings = json_object_get_boolean(json_object_object_get(fm, "timings")),
         .local_only = json_object_get_boolean(json_object_object_get(fm, "local_only")),
         .repeatable = json_object_get_boolean(json_object_object_get(fm, "repeatable")),
+        .progress = json_object_get_boolean(json_object_object_get(body, "return_progress")),
         .prefill_only = generate && !json_object_get_boolean(generate),
     };
     fm_buf_init(&request->job_members, JOB_MAX);

@@ -427,6 +427,18 @@ static void write_error(const struct fm_answer *answer, struct fm_cursor *cursor
     fm_json_object_end(w);
 }
 
+/*
+ * Writes how much of the prompt is computed. The stream helpers of OpenAI's SDK ignore only events of this type; they
+ * throw at types that they do not know. It repeats the last number, so that the others stay the same for all readers.
+ */
+static void write_progress(const struct fm_answer *answer, const struct fm_cursor *cursor, struct fm_json_writer *w) {
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "type", "keepalive");
+    fm_json_key_int(w, "sequence_number", cursor->sequence - 1);
+    fm_event_write_progress(answer, w);
+    fm_json_object_end(w);
+}
+
 static void responses_write_event(struct fm_answer *answer, struct fm_cursor *cursor, int event,
                                   struct fm_json_writer *w) {
     static const char *const terminals[] = {
@@ -441,6 +453,7 @@ static void responses_write_event(struct fm_answer *answer, struct fm_cursor *cu
     case QUEUED: write_response_event(answer, cursor, "response.queued", FM_MOMENT_QUEUED, w); break;
     case IN_PROGRESS: write_response_event(answer, cursor, "response.in_progress", FM_MOMENT_BEGUN, w); break;
     case FAILED: write_error(answer, cursor, w); break;
+    case FM_EVENT_PROGRESS: write_progress(answer, cursor, w); break;
     case TERMINAL: write_response_event(answer, cursor, terminals[answer->finish], FM_MOMENT_NOW, w); break;
     default:
         cursor->parts_begun += event == ITEM_ADDED;

@@ -94,6 +94,7 @@ struct fm_request {
     bool stream;
     bool include_usage; /* chat, completions: stream_options.include_usage */
     bool schema_report; /* fm.schema_report: the answer's object reports on the schema in its member `fm` */
+    bool progress;      /* `return_progress`: the stream reports how much of the prompt is computed */
     bool full_result;   /* fm.full_result: the result repeats the object that the stream's last event has */
     bool timings;       /* fm.timings: the object's member `fm` reports how long the answer took */
     bool local_only;    /* fm.local_only: the request may not go to an engine that uses another machine */
@@ -248,6 +249,7 @@ struct fm_cursor {
     size_t pieces;      /* how many deltas were sent */
     size_t sent_marks;  /* marks (logprobs.c) up to `sent` */
     size_t piece_marks; /* marks up to the beginning of the last piece */
+    int64_t processed;  /* tokens of the prompt that were reported last, if request.progress */
     int64_t sequence;   /* the next sequence_number */
 };
 
@@ -289,6 +291,8 @@ struct fm_answer {
     bool mismatch;                          /* the text is complete, and does not match its schema */
     bool lost;                              /* the answer should have been stored, but could not be */
     struct fm_usage usage;
+    int64_t processed;         /* tokens of the prompt that are computed; set by fm_answer_progress */
+    int64_t processed_ms;      /* the time that it took */
     struct fm_timings timings; /* set by the caller */
     char unknown_tool[FM_TOOL_NAME_MAX + 1]; /* a tool that the text calls, though the request has none of that name */
     struct fm_loaded loaded;   /* the result if surface->work is not FM_WORK_ANSWER; filled in before the end */
@@ -327,6 +331,12 @@ void fm_answer_call_unknown(struct fm_answer *answer, const char *name);
  * (FM_UNKNOWN_COUNT: the engine does not know). Call it once for each choice, unless the choice is made anew.
  */
 void fm_answer_open(struct fm_answer *answer, int64_t input_tokens);
+
+/*
+ * Notes that `processed` tokens of the prompt are computed, `ms` milliseconds after the engine has accepted it. The
+ * first answer->usage.cached of them were in the KV cache. Call it after fm_answer_open, before the first output.
+ */
+void fm_answer_progress(struct fm_answer *answer, int64_t processed, int64_t ms);
 
 /*
  * Call it when the answer is made anew. It forgets the output of the choice under way, and with `all` also the earlier

@@ -1,6 +1,6 @@
 // client.chat.completions: chat completions over the helper.
 import { createWhole, streamChunks, type Chunks } from "./chunks.js";
-import { EventStream, pending, withOptions, type Pending } from "./stream.js";
+import { EventStream, pending, streamed, withOptions, type Pending } from "./stream.js";
 import type {
   ChatCompletion,
   ChatCompletionChunk,
@@ -8,6 +8,7 @@ import type {
   FmReport,
   Operation,
   RequestOptions,
+  StreamRequestOptions,
   Transport,
   WireChatCompletion,
 } from "./types.js";
@@ -15,8 +16,8 @@ import type {
 /** The chunks of one streamed chat completion. Iterate it once; `break` stops the request. */
 export class ChatStream extends EventStream<ChatCompletionChunk, ChatCompletion> {
   /** @internal */
-  constructor(transport: Transport, body: ChatCreateParams, options: RequestOptions) {
-    super((push) => streamChat(transport, body, push), options);
+  constructor(transport: Transport, body: ChatCreateParams, options: StreamRequestOptions) {
+    super((push) => streamChat(transport, streamed(body, options), push), options);
   }
 
   /** Resolves with the whole completion at the end; rejects as `create` does. It works with and without iterating. */
@@ -38,7 +39,7 @@ export class ChatCompletions {
    * Answers with a stream of chunks. The stream throws if the request fails in the middle. An awaited call resolves at the first
    * chunk, or rejects if the request fails before that.
    */
-  create(body: ChatCreateParams & { stream: true }, options?: RequestOptions): Pending<ChatStream>;
+  create(body: ChatCreateParams & { stream: true }, options?: StreamRequestOptions): Pending<ChatStream>;
   /** Answers with the whole completion. Rejects with an FmError. Its `completion` has the output before the failure. */
   create(body: ChatCreateParams & { stream?: false | null }, options?: RequestOptions): Promise<ChatCompletion>;
   create(body: ChatCreateParams, options?: RequestOptions): Promise<ChatCompletion | ChatStream>;

@@ -1,12 +1,13 @@
 // client.completions: the legacy text completions.
 import { createWhole, streamChunks, type Chunks } from "./chunks.js";
-import { EventStream, pending, withOptions, type Pending } from "./stream.js";
+import { EventStream, isProgress, pending, streamed, withOptions, type Pending } from "./stream.js";
 import type {
   Completion,
   CompletionChunk,
   CompletionCreateParams,
   Operation,
   RequestOptions,
+  StreamRequestOptions,
   TextLogprobs,
   Transport,
   WireCompletion,
@@ -15,8 +16,8 @@ import type {
 /** The chunks of one streamed completion. Iterate it once; `break` stops the request. */
 export class CompletionStream extends EventStream<CompletionChunk, Completion> {
   /** @internal */
-  constructor(transport: Transport, body: CompletionCreateParams, options: RequestOptions) {
-    super((push) => streamCompletion(transport, body, push), options);
+  constructor(transport: Transport, body: CompletionCreateParams, options: StreamRequestOptions) {
+    super((push) => streamCompletion(transport, streamed(body, options), push), options);
   }
 
   /** Resolves with the whole completion at the end; rejects as `create` does. It works with and without iterating. */
@@ -38,7 +39,7 @@ export class Completions {
    * Answers with a stream of chunks. The stream throws if the request fails in the middle. An awaited call resolves at the first
    * chunk, or rejects if the request fails before that.
    */
-  create(body: CompletionCreateParams & { stream: true }, options?: RequestOptions): Pending<CompletionStream>;
+  create(body: CompletionCreateParams & { stream: true }, options?: StreamRequestOptions): Pending<CompletionStream>;
   /** Answers with the whole completion. Rejects with an FmError. Its `completion` has the output before the failure. */
   create(body: CompletionCreateParams & { stream?: false | null }, options?: RequestOptions): Promise<Completion>;
   create(body: CompletionCreateParams, options?: RequestOptions): Promise<Completion | CompletionStream>;
@@ -79,6 +80,7 @@ export class CompletionChunks implements Chunks<CompletionChunk> {
 
   /** Takes the next chunk. */
   add(chunk: CompletionChunk): void {
+    if (isProgress(chunk)) return;
     this.#usage = chunk.usage ?? this.#usage;
     for (const choice of chunk.choices) {
       const { index, text, finish_reason, logprobs } = choice;

@@ -81,7 +81,7 @@ const METHODS: ReadonlySet<string> = new Set<FallbackMethod>([
   "embeddings.create",
 ]);
 /** Members of a body that only this package's helper knows. */
-const OURS: ReadonlySet<string> = new Set(["fm", "top_k", "min_p", "repeat_penalty", "ignore_eos"]);
+const OURS: ReadonlySet<string> = new Set(["fm", "top_k", "min_p", "repeat_penalty", "ignore_eos", "return_progress"]);
 
 /** Who produced an answer of the client, or an event of one of its streams. */
 export function sourceOf(answer: unknown): "local" | "fallback" {

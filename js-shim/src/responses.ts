@@ -1,7 +1,7 @@
 // client.responses: the Responses API over the helper.
 import { FmError, withOutputText } from "./errors.js";
 import { PartialResponse, type AnyEvent } from "./partial.js";
-import { EventStream, pending, pick, withoutOk, withOptions, type Pending } from "./stream.js";
+import { EventStream, pending, pick, streamed, withoutOk, withOptions, type Pending } from "./stream.js";
 import { toFmError } from "./thrown.js";
 import type {
   CompactedResponse,
@@ -12,6 +12,7 @@ import type {
   JsonObject,
   Operation,
   RequestOptions,
+  StreamRequestOptions,
   ResponseCompactParams,
   ResponseCreateParams,
   ResponseEvent,
@@ -26,7 +27,7 @@ import { isObject } from "./types.js";
 /** The events of one streamed response. Iterate it once; `break` stops the request. */
 export class ResponseStream extends EventStream<ResponseEvent, ResponseObject> {
   /** @internal */
-  constructor(start: (push: (event: WireEvent) => void) => Operation<WireResponse>, options: RequestOptions) {
+  constructor(start: (push: (event: WireEvent) => void) => Operation<WireResponse>, options: StreamRequestOptions) {
     super((push) => pick(start((event) => push(withText(event))), withOutputText), options);
   }
 
@@ -55,7 +56,7 @@ export class Responses {
    * Answers with a stream of events. If the request fails in the middle, the stream throws the error after its last events. An
    * awaited call resolves at the first event, or rejects if the request fails before that.
    */
-  create(body: ResponseCreateParams & { stream: true }, options?: RequestOptions): Pending<ResponseStream>;
+  create(body: ResponseCreateParams & { stream: true }, options?: StreamRequestOptions): Pending<ResponseStream>;
   /** Answers with the whole response. Rejects with an FmError. Its `response` has the output before the failure. */
   create(body: ResponseCreateParams & { stream?: false | null }, options?: RequestOptions): Promise<ResponseObject>;
   create(body: ResponseCreateParams, options?: RequestOptions): Promise<ResponseObject | ResponseStream>;
@@ -65,8 +66,8 @@ export class Responses {
   }
 
   /** The same as `create` with `stream: true`, but returns the stream itself, without a promise. */
-  stream(body: ResponseCreateParams, options: RequestOptions = {}): ResponseStream {
-    const params = { ...body, stream: true };
+  stream(body: ResponseCreateParams, options: StreamRequestOptions = {}): ResponseStream {
+    const params = streamed(body, options);
     return new ResponseStream((push) => streamResponse(this.#transport, params, push), options);
   }
 

@@ -14,6 +14,7 @@ import type {
   EmbeddingList,
   JsonObject,
   RequestOptions,
+  StreamRequestOptions,
   ResponseCreateParams,
   ResponseEvent,
   ResponseObject,
@@ -71,7 +72,7 @@ export class Safe {
   /** OpenAI's Responses API. */
   readonly responses: {
     create(body: ResponseCreateParams, options?: RequestOptions): Promise<SafeResult<"response", ResponseObject>>;
-    stream(body: ResponseCreateParams, options?: RequestOptions): SafeResponseStream;
+    stream(body: ResponseCreateParams, options?: StreamRequestOptions): SafeResponseStream;
   };
   /** OpenAI's Chat Completions API. */
   readonly chat: {

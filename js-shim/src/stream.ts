@@ -2,7 +2,7 @@
 import { setMaxListeners } from "node:events";
 import { nearest } from "./check-options.js";
 import { FmError, invalid } from "./errors.js";
-import type { JsonObject, Operation, RequestOptions } from "./types.js";
+import type { JsonObject, Operation, PromptProgress, RequestOptions, StreamRequestOptions } from "./types.js";
 import { isObject } from "./types.js";
 
 /**
@@ -16,6 +16,7 @@ export class EventStream<E, F> implements AsyncIterableIterator<E> {
   /** @internal Settles with the first event or the end; rejects if the call failed before. */
   readonly opened: Promise<void>;
   #open: (failure: { reason: unknown } | null) => void = () => {};
+  #onProgress: StreamRequestOptions["onProgress"];
   #events: E[] = [];
   #next = 0;
   #iterated = false;
@@ -28,11 +29,12 @@ export class EventStream<E, F> implements AsyncIterableIterator<E> {
    * @param start - starts the call and passes its events on
    * @param options - their signal stops the call; if it is aborted already, nothing is started, and the loop throws its reason
    */
-  protected constructor(start: (push: (event: E) => void) => Operation<F>, options: RequestOptions) {
+  protected constructor(start: (push: (event: E) => void) => Operation<F>, options: StreamRequestOptions) {
     let signal: AbortSignal | null = null;
     let failure: { reason: unknown } | null = null;
     try {
-      signal = signalOf(options);
+      signal = signalOf(options, STREAM_OPTIONS);
+      this.#onProgress = onProgressOf(options);
       if (signal?.aborted === true) failure = { reason: signal.reason };
     } catch (reason) {
       failure = { reason };
@@ -42,7 +44,7 @@ export class EventStream<E, F> implements AsyncIterableIterator<E> {
       this.#open = (failure) => (failure === null ? resolve() : reject(failure.reason));
     });
     this.opened.catch(() => {});
-    this.#operation = failure === null ? start((event) => this.#push(event)) : refused(failure.reason);
+    this.#operation = failure === null ? start((event) => this.#take(event)) : refused(failure.reason);
     if (failure !== null) this.#end(failure);
     this.#final = new Promise<F>((resolve, reject) => {
       this.#operation.result.then(
@@ -108,6 +110,16 @@ export class EventStream<E, F> implements AsyncIterableIterator<E> {
     this.#operation.cancel();
   }
 
+  #take(event: E): void {
+    if (!this.#onProgress || !isProgress(event)) return this.#push(event);
+    if (this.#over) return;
+    try {
+      this.#onProgress(event.prompt_progress);
+    } catch (reason) {
+      this.#stop({ reason });
+    }
+  }
+
   #push(event: E): void {
     if (this.#over) return;
     this.#events.push(event);
@@ -139,6 +151,26 @@ export class EventStream<E, F> implements AsyncIterableIterator<E> {
     this.#waiting = [];
     for (const wake of waiting) wake();
   }
+}
+
+const STREAM_OPTIONS: readonly string[] = ["onProgress"];
+
+/** Whether an event or chunk is about the prompt. */
+export function isProgress(event: unknown): event is { prompt_progress: PromptProgress } {
+  return isObject(event) && event["prompt_progress"] !== undefined;
+}
+
+function onProgressOf(options: StreamRequestOptions): StreamRequestOptions["onProgress"] {
+  const onProgress = options?.onProgress;
+  if (onProgress !== undefined && onProgress !== null && typeof onProgress !== "function") {
+    throw invalid("onProgress", "Invalid 'onProgress': it must be a function.");
+  }
+  return onProgress;
+}
+
+/** The body of a call that answers with a stream, and reports the progress if the options have a function for it. */
+export function streamed<Body extends JsonObject>(body: Body, options: StreamRequestOptions): Body {
+  return { ...body, stream: true, ...(options?.onProgress ? { return_progress: true } : {}) };
 }
 
 /**
@@ -187,8 +219,9 @@ export function withoutOk({ ok: _, ...rest }: JsonObject): JsonObject {
 
 /** What to use here instead of options of OpenAI's SDK. */
 const ELSEWHERE =
-  " A call has the option `signal` alone. Time limits are in the request: `fm: { timeout_ms }`. Headers and retries belong to a" +
-  " server; for code that gives them, use OpenAI's SDK with `client.fetch`.";
+  " A call has the option `signal`, and one with `stream: true` also `onProgress`. Time limits are in the request:" +
+  " `fm: { timeout_ms }`. Headers and retries belong to a server; for code that gives them, use OpenAI's SDK with" +
+  " `client.fetch`.";
 
 /**
  * The signal of the options that a caller gave; null: none.
@@ -200,9 +233,10 @@ export function signalOf(options: unknown, others: readonly string[] = []): Abor
   if (options === undefined || options === null) return null;
   if (!isObject(options)) throw invalid("options", "The options of a call must be an object.");
   const names = ["signal", ...others];
+  const ofRequest = others.length === 0 || others === STREAM_OPTIONS;
   const unknown = Object.keys(options).find((name) => !names.includes(name));
   if (unknown !== undefined) {
-    const meant = nearest(unknown, names, 3) ?? (others.length > 0 ? ` It has: ${names.join(", ")}.` : ELSEWHERE);
+    const meant = nearest(unknown, names, 3) ?? (ofRequest ? ELSEWHERE : ` It has: ${names.join(", ")}.`);
     throw invalid(unknown, `A call has no option '${unknown}'.${meant}`);
   }
   const signal = (options as RequestOptions).signal ?? null;

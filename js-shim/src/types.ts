@@ -6,6 +6,7 @@ import type {
   ExtraParams,
   FmParams,
   OutputItem,
+  PromptProgress,
   ResponseFailure,
   ResponseUsage,
   WireChatCompletion,
@@ -40,6 +41,7 @@ export type {
   OutputItem,
   OutputText,
   Pong,
+  PromptProgress,
   ReasoningText,
   RequestLimits,
   ResponseFailure,
@@ -83,6 +85,8 @@ export interface GenerationParams extends AnyBody, ExtraParams {
   seed?: number | null;
   stop?: string | readonly string[] | null;
   stream?: boolean | null;
+  /** With `stream`: the stream reports how much of the prompt is computed. The call's option `onProgress` sets it. */
+  return_progress?: boolean | null;
   fm?: FmParams;
 }
 
@@ -279,10 +283,13 @@ export interface ResponseError extends Omit<ResponseFailure, "code"> {
 }
 
 /** One streaming event of the Responses API; `type` says which fields it has. */
-export type ResponseEvent = Exclude<WithText<WireEvent>, ReasoningEvent>;
+export type ResponseEvent = Exclude<WithText<WireEvent>, ReasoningEvent | ProgressEvent>;
 
 /** With `fm.reasoning_dialect` "reasoning" a stream has these, too. OpenAI's API has no such events. */
 export type ReasoningEvent = Extract<WireEvent, { type: "response.reasoning.delta" | "response.reasoning.done" }>;
+
+/** With `return_progress` in the body a stream has these, too. OpenAI's SDK has no type for them, and ignores them. */
+export type ProgressEvent = Extract<WireEvent, { type: "keepalive" }>;
 
 /** The same event, with `output_text` in its response. */
 type WithText<Event> = Event extends { response: WireResponse }
@@ -305,6 +312,15 @@ export interface ChatChoice extends Omit<WireChatCompletion["choices"][number], 
 export interface RequestOptions {
   /** Stops the call: it rejects with the signal's reason, and the helper stops working on it. */
   signal?: AbortSignal | null | undefined;
+}
+
+/** Options of a call that answers with a stream. */
+export interface StreamRequestOptions extends RequestOptions {
+  /**
+   * Called before the first output, with how much of the prompt is computed, once for each batch of tokens. If it throws, the
+   * call ends with that error.
+   */
+  onProgress?: ((progress: PromptProgress) => void) | null | undefined;
 }
 
 /** A call that is in progress. */

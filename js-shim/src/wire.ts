@@ -364,8 +364,26 @@ export interface WireResponse {
   fm?: FmReport;
 }
 
+/** How much of a prompt is computed. */
+export interface PromptProgress {
+  /** The tokens of the prompt. */
+  total: number;
+  /** Those that were in the KV cache. */
+  cache: number;
+  /** Those that are done, with those from the cache. */
+  processed: number;
+  /** The time since the engine began with the prompt. */
+  time_ms: number;
+}
+
 /** A streaming event of the Responses API. */
 export type WireEvent =
+  | {
+    type: "keepalive";
+    /** That of the event before it. */
+    sequence_number: number;
+    prompt_progress: PromptProgress;
+  }
   | {
     type: "response.created";
     sequence_number: number;
@@ -625,6 +643,7 @@ export interface ChatCompletionChunk {
     finish_reason: "stop" | "length" | "content_filter" | "tool_calls" | null;
   }[];
   usage?: ChatUsage | null;
+  prompt_progress?: PromptProgress;
   fm?: {
     /**
      * Paths of the parameters that had no effect: those that neither the helper nor its engine knows, and `store` of
@@ -678,6 +697,7 @@ export interface CompletionChunk {
     finish_reason: "stop" | "length" | "content_filter" | null;
   }[];
   usage?: ChatUsage | null;
+  prompt_progress?: PromptProgress;
   fm?: {
     /**
      * Paths of the parameters that had no effect: those that neither the helper nor its engine knows, and `store` of

@@ -130,6 +130,7 @@ static const char *const words[] = {
     "allowed_tools",
     "mode",
     "f",
+    "return_progress",
 };
 
 static const char *const numbers[] = {
@@ -405,6 +406,7 @@ static void expect_request(struct fm_request *request, const struct api *api, si
     HOLDS(is_limit(request->limits.no_progress_ms) && is_limit(request->limits.total_ms));
     HOLDS(api->has_usage || !request->include_usage);
     HOLDS(api->surface->event_method || !request->stream);
+    HOLDS(request->stream || !request->progress);
     HOLDS(request->choices >= 0 && request->choices <= (request->prompt_ends.len > 0 ? 2048 : 128));
     HOLDS(!api->surface->check_cut || request->choices == 2); /* an answer that is cut is tried once more */
     HOLDS(request->prompts.len <= body_len);

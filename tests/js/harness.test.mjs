@@ -261,7 +261,8 @@ const broken = [
   ["usage that does not add up", (e) => void e.at(-1).response.usage.total_tokens++, /no sum/],
   ["an error key", (e) => void (e[4].error = null), /top-level error key/],
   ["an event of one's own", (e) => void (e[4].type = "response.fm.progress"), /does not have/],
-  ["keepalive", (e) => numbered([...e.slice(0, 2), { type: "keepalive" }, ...e.slice(2)]), /does not have/],
+  ["a type of no API", (e) => numbered([...e.slice(0, 2), { type: "ping" }, ...e.slice(2)]), /does not have/],
+  ["a counted keepalive", (e) => numbered([...e.slice(0, 2), { type: "keepalive" }, ...e.slice(2)]), /number of a keepalive/],
   [
     "failed without error",
     () => numbered([...opening, terminal([], "failed", failedResponse)]),

@@ -304,7 +304,7 @@ test("the names that the C code says on a wire are those of the schemas", () => 
     "response.input_tokens",
   ];
   const words = "health|capabilities|metrics|requests|responses?|chat|completions|decisions|embeddings|models|process|engine|job";
-  const name = new RegExp(`^(?:\\$/\\w+|(?:${words})(?:\\.[a-z_]+)+)$`);
+  const name = new RegExp(`^(?:\\$/\\w+|keepalive|(?:${words})(?:\\.[a-z_]+)+)$`);
   const literals = [...cLiterals(C_FILES)].filter((literal) => name.test(literal));
   assert.deepEqual(sorted(literals), sorted(known));
 });
@@ -464,6 +464,10 @@ async function driveResponses(host) {
   await create({ input: CALL, tools: [TOOL], tool_choice: "auto", stream: true, parallel_tool_calls: false });
   const refuse = JSON.stringify([{ piece: ["reasoning", "hm"] }, { state: "S" }, { refusal: "No." }]);
   await create({ input: refuse, stream: true });
+  const read = script({ prefill_ms: 1 }, "a");
+  await create({ input: read, stream: true, return_progress: true });
+  await host.ok("chat.completions.create", { messages: [{ role: "user", content: read }], stream: true, return_progress: true });
+  await host.ok("completions.create", { prompt: read, stream: true, return_progress: true });
   await create({ input: JSON.stringify([{ piece: ["text", "a"] }]), fm: { local_only: true } });
   const messages = [{ role: "user", content: refuse }];
   await host.ok("chat.completions.create", { messages });

@@ -370,6 +370,8 @@ static void on_progress(struct fm_job *job, struct json_object *params) {
     if (output > 0 && job->answer.opened) {
         job->produced = true;
         job->answer.usage.output = output;
+    } else if (job->answer.opened) {
+        fm_answer_progress(&job->answer, get_count(params, "processed"), job->progress_ms - job->accepted_ms);
     }
 }
 

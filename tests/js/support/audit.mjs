@@ -185,15 +185,16 @@ function auditStream(stream, watcher, signal) {
   const { next, return: leave, abort } = stream;
   let stopped = false;
   stream.next = async () => {
-    let failed = true;
+    const aborted = () => stopped || signal?.aborted === true;
     try {
       const result = await next.call(stream);
-      failed = false;
       if (!result.done) watcher.push(result.value);
-      else watcher.finish({ aborted: stopped || signal?.aborted === true });
+      else watcher.finish({ aborted: aborted() });
       return result;
-    } finally {
-      if (failed) watcher.finish({ aborted: stopped || signal?.aborted === true, failed: true });
+    } catch (error) {
+      // Only a function of the host, as `onProgress`, throws an error without a code; the stream ends with it.
+      watcher.finish({ aborted: aborted() || error.code === undefined, failed: true });
+      throw error;
     }
   };
   stream.return = (...args) => {

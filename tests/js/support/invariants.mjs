@@ -158,7 +158,8 @@ function checkUsage(usage) {
  * @param {boolean} [options.failed] the reader got an error: a stream that had not begun has no events
  * @param {number} [options.after] `starting_after`: the stream was joined after that event
  */
-export function checkResponseStream(events, { aborted = false, failed = false, after } = {}) {
+export function checkResponseStream(all, { aborted = false, failed = false, after } = {}) {
+  const events = withoutProgress(all);
   const state = { phase: -1, first: null, items: [], terminal: null, failed: false, joined: after !== undefined };
   events.forEach((event, index) => {
     assert.equal(event.sequence_number, index + (after ?? -1) + 1, `sequence_number of event ${index} (${event.type})`);
@@ -174,6 +175,17 @@ export function checkResponseStream(events, { aborted = false, failed = false, a
   if (state.terminal.status === "failed") assert.ok(state.failed, "response.failed without error before it");
   checkFinal(state);
   return state.terminal;
+}
+
+/** The events without reports about the prompt. These come before the output, and repeat the number of the event before them. */
+function withoutProgress(events) {
+  return events.filter((event, index) => {
+    if (event.type !== "keepalive") return true;
+    const before = events[index - 1];
+    assert.ok(["response.in_progress", "keepalive"].includes(before?.type), `a keepalive event after ${before?.type}`);
+    assert.equal(event.sequence_number, before.sequence_number, "the number of a keepalive event");
+    return false;
+  });
 }
 
 function checkJoined({ terminal, failed }) {
@@ -370,6 +382,10 @@ function readChunks(chunks, object, { usage, aborted = false, failed = false }, 
       { id, created, model },
       "ids changed",
     );
+    if (chunk.prompt_progress !== undefined) {
+      assert.deepEqual(chunk.choices, [], "a report about the prompt with a choice");
+      return;
+    }
     if (chunk.choices.length === 0) {
       counted = true;
       assert.equal(index, chunks.length - 1, "a chunk without choices in the middle");

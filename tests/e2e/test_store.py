@@ -1031,7 +1031,8 @@ class Trouble(StoreTest):
                     os.unlink(self.file + name)
                 responses = [self.ask(one, f"word {i}") for i in range(5)]
                 responses.append(self.ask(two, "two"))
-                self.assertEqual([response["store"] for response in responses], [True] * 6)
+                stored = [response["store"] for response in responses]
+                self.assert_undisturbed(all(stored), f"the other helper keeps its lock for at most 200 ms: {stored}")
                 for helper in (one, two, self.start()):
                     for response in responses:
                         self.assertEqual(self.retrieve(helper, response["id"]), response)

@@ -12,6 +12,7 @@
 //   validate.cjs   the check of JSON schemas, with a library for it; loaded by the first `generate` with a schema
 //   cli.cjs        the command fm-proxy
 //   ai.mjs, ai.cjs  the adapter for the AI SDK
+//   ws.mjs, ws.cjs  the WebSocket of OpenAI's SDK
 //   openai.mjs, openai.cjs  empty: only their types matter, which add our parameters to those of OpenAI's SDK
 //   *.d.cts, *.d.mts  their types
 //   esm/           the compiler's output, file by file; tests use it, and it is not packed
@@ -133,8 +134,9 @@ async function bundleAll() {
   const passed = names.map((name) => `exports.${name} = all.${name};\n`);
   await writeFile(join(fresh, "names.cjs"), `const all = require("./index.cjs");\n${passed.join("")}`);
   await writeFile(join(fresh, "index.mjs"), `export { ${names.join(", ")} } from "./names.cjs";\n`);
-  for (const [file, format] of [["ai.mjs", "esm"], ["ai.cjs", "cjs"]]) {
-    await bundle("ai.js", join(fresh, file), format, {}, { minify: true });
+  for (const name of ["ai", "ws"]) {
+    await bundle(`${name}.js`, join(fresh, `${name}.mjs`), "esm", {}, { minify: true });
+    await bundle(`${name}.js`, join(fresh, `${name}.cjs`), "cjs", {}, { minify: true });
   }
 }
 
@@ -171,7 +173,9 @@ try {
   await bundleAll();
   await bundleTypes("index.d.ts", "index.d.cts");
   await writeFile(join(fresh, "index.d.mts"), 'export * from "./index.cjs";\n');
-  for (const file of ["ai.d.mts", "ai.d.cts"]) await bundleTypes("ai.d.ts", file);
+  for (const name of ["ai", "ws"]) {
+    for (const format of ["m", "c"]) await bundleTypes(`${name}.d.ts`, `${name}.d.${format}ts`);
+  }
   await writeSdkTypes();
   await writeNotices();
 } catch (error) {

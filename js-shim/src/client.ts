@@ -4,6 +4,7 @@ import { ChatCompletions } from "./chat.js";
 import { checkListener, checkOptions, withAbsolutePaths } from "./check-options.js";
 import { Completions } from "./completions.js";
 import type { Core } from "./core.js";
+import type { Calibration, CalibrationExample, DecidedAll, DecideParams, DecideQuestion } from "./decide.js";
 import { Decisions } from "./decisions.js";
 import { Embeddings } from "./embeddings.js";
 import { FmError } from "./errors.js";
@@ -274,6 +275,27 @@ export class Client {
     if (!(core instanceof FmError)) return core.generate(params, options);
     if (typeof params?.fallback !== "function") throw core;
     return { value: await params.fallback([]), source: "fallback", rejected: [] };
+  }
+
+  /**
+   * Answers questions about a text by how likely the model finds each possible answer; generates nothing. This is
+   * `decisions.create` with names in place of lists. Without `calibration` the probabilities are the model's own: their order
+   * says more than their size.
+   */
+  async decide<const Questions extends Record<string, DecideQuestion>>(
+    params: DecideParams<Questions>,
+    options?: RequestOptions,
+  ): Promise<DecidedAll<Questions>> {
+    return (await this.#core.load()).decide(params, options);
+  }
+
+  /**
+   * Finds out how the model's probabilities have to be corrected, from answers of `decide` whose right values are known: one
+   * factor for each question, and one summand for each answer (vector scaling, a form of logistic regression). About 50 examples
+   * are enough; each question needs at least 10. The host keeps the result, and gives it to `decide`. Starts no helper.
+   */
+  async calibrate(examples: readonly CalibrationExample[]): Promise<Calibration> {
+    return (await this.#core.load()).calibrate(examples);
   }
 
   /**

@@ -1,5 +1,14 @@
 // The working parts of a client: the helper, and what each request passes on its way to it.
 import type { ClientOptions } from "./client.js";
+import {
+  calibrate,
+  decide,
+  type Calibration,
+  type CalibrationExample,
+  type DecidedAll,
+  type DecideParams,
+  type DecideQuestion,
+} from "./decide.js";
 import { helperEnvironment } from "./environment.js";
 import type { Events, StateChange } from "./events.js";
 import { createFetch } from "./fetch.js";
@@ -60,6 +69,19 @@ export class Core {
   /** {@inheritDoc Client.generate} */
   generate<T>(params: GenerateParams<T>, options?: RequestOptions): Promise<Generated<T>> {
     return generate(params?.fallback === undefined ? this.#withFallback : this.transport, params, options);
+  }
+
+  /** {@inheritDoc Client.decide} */
+  decide<const Questions extends Record<string, DecideQuestion>>(
+    params: DecideParams<Questions>,
+    options?: RequestOptions,
+  ): Promise<DecidedAll<Questions>> {
+    return decide(this.#withFallback, params, options);
+  }
+
+  /** {@inheritDoc Client.calibrate} */
+  calibrate(examples: readonly CalibrationExample[]): Calibration {
+    return calibrate(examples);
   }
 
   /** {@inheritDoc Compatibility.check} */

@@ -38,6 +38,16 @@ export { PROTOCOL_VERSION } from "./wire.js";
 export type { InputItems, InputTokens, ResponseStream, Responses } from "./responses.js";
 export type { Completions, CompletionStream } from "./completions.js";
 export type { Decisions } from "./decisions.js";
+export type {
+  Calibration,
+  CalibrationExample,
+  Decided,
+  DecidedAll,
+  DecideChoice,
+  DecideLevel,
+  DecideParams,
+  DecideQuestion,
+} from "./decide.js";
 export type { Embeddings } from "./embeddings.js";
 export type { Models } from "./models.js";
 export type { ChatCompletions, ChatStream } from "./chat.js";

@@ -10,6 +10,7 @@ import type { CommonFmParams, ExtraParams, FmParams, FmReport } from "./index.js
 /** What a request for a text may have. */
 interface Asked extends ExtraParams {
   fm?: FmParams;
+  return_progress?: boolean | null;
 }
 
 /** What a request for an answer may have. */

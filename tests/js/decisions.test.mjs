@@ -133,3 +133,97 @@ test("a fallback decides where there is no model", async (t) => {
   const { source, decision } = await gone.safe.decisions.create({ input, questions });
   assert.deepEqual([source, decision.answers, decision.method], ["fallback", answers, "decisions.create"]);
 });
+
+// ---- client.decide
+
+const ASKED = {
+  fast: "Is the fox fast?",
+  colour: { instructions: "Which colour?", choices: ["green", { value: "red", description: "like a fox" }] },
+  speed: { instructions: "How fast?", levels: ["slow", "fast", { label: "very fast" }] },
+};
+
+for (const [engine, client, skip] of [
+  ["fake", fakeClient, false],
+  ["llama", modelClient, noModel() ?? false],
+]) {
+  test(`client.decide on the engine ${engine}: what decisions.create says, by name`, { skip }, async (t) => {
+    const ours = client(t);
+    const { fast, colour, speed } = await ours.decide({ input, questions: ASKED });
+    const { answers } = await ours.decisions.create({
+      input,
+      questions: [
+        { type: "predicate", name: "fast", instructions: ASKED.fast },
+        { type: "choice", instructions: "Which colour?", choices: [{ value: "green" }, ASKED.colour.choices[1]] },
+        { type: "score", instructions: "How fast?", levels: ["slow", "fast", "very fast"].map((label) => ({ label })) },
+      ],
+    });
+    assert.equal(fast.probabilities[0].probability, answers[0].probability);
+    assert.equal(fast.value, answers[0].probability >= 0.5);
+    const { choice: value, confidence, probabilities } = answers[1];
+    assert.deepEqual(colour, { value, confidence, probabilities });
+    assert.equal(speed.value, answers[2].score);
+    assert.deepEqual(speed.probabilities.map(({ value }) => value), ["slow", "fast", "very fast"]);
+  });
+}
+
+test("client.decide refuses what it can't ask, and names the question", async (t) => {
+  const client = fakeClient(t);
+  const refused = (questions, param) =>
+    assert.rejects(client.decide({ input, questions }), ({ code, openai, message }) => {
+      assert.deepEqual([code, openai.param], ["INVALID_REQUEST", param]);
+      assert.ok(message.includes(param), message);
+      return true;
+    });
+  await refused(undefined, "questions");
+  await refused([], "questions");
+  await refused({}, "questions");
+  await refused({ a: 5 }, "questions.a");
+  await refused({ a: { instructions: "x", choices: ["a", "b"], levels: ["c", "d"] } }, "questions.a");
+  await refused({ fine: "x", a: { instructions: "x", choices: ["a"] } }, "questions.a.choices");
+  await refused({ fine: "x", a: { instructions: "" } }, "questions.a.instructions");
+  await assert.rejects(client.decide(), { code: "INVALID_REQUEST" });
+});
+
+/** Answers whose probability of `true` is off by a known curve, and labels that follow the true probability. */
+function biased(count, curve) {
+  return Array.from({ length: count }, (_, i) => {
+    const truth = (i + 0.5) / count;
+    const said = curve(truth);
+    const probabilities = [{ value: true, probability: said }, { value: false, probability: 1 - said }];
+    const answers = { q: { value: said >= 0.5, confidence: Math.max(said, 1 - said), probabilities } };
+    return { answers, labels: { q: (i * 0.618) % 1 < truth } }; // each probability has its share of true labels
+  });
+}
+
+test("calibration takes an error out that all answers have", async (t) => {
+  const client = fakeClient(t);
+  const logit = (p) => Math.log(p / (1 - p));
+  const curve = (p) => 1 / (1 + Math.exp(-(4 * logit(p) + 3))); // too sure, and too often yes
+  const calibration = await client.calibrate(biased(50, curve));
+  const { scale, shifts } = JSON.parse(JSON.stringify(calibration)).q;
+  assert.ok(Math.abs(scale - 0.25) < 0.12, `scale ${scale}`);
+  const shift = shifts.find(({ value }) => value).shift - shifts.find(({ value }) => !value).shift;
+  assert.ok(shift < 0 && shift > -2, `shift ${shift}`);
+  const questions = { q: "Is the fox fast?" };
+  const raw = (await client.decide({ input, questions })).q;
+  const right = (await client.decide({ input, questions, calibration })).q;
+  assert.ok(right.confidence < raw.confidence);
+  assert.ok(Math.abs(right.probabilities[0].probability + right.probabilities[1].probability - 1) < 1e-9);
+  const other = (await client.decide({ input, questions: { other: "Is the fox fast?" }, calibration })).other;
+  assert.deepEqual(other, raw, "a question without a calibration");
+});
+
+test("calibration refuses examples that do not fit", async (t) => {
+  const client = fakeClient(t);
+  const refused = (examples, text) => assert.rejects(client.calibrate(examples), ({ code, message }) => {
+    assert.equal(code, "INVALID_REQUEST");
+    assert.match(message, text);
+    return true;
+  });
+  const good = biased(12, (p) => p);
+  await refused({}, /needs a list/);
+  await refused(good.slice(3), /'q' has 9 labels, and needs at least 10/);
+  await refused(good.with(2, { ...good[2], labels: { q: "maybe" } }), /examples\[2\]\.labels\.q.*"maybe"/);
+  await refused(good.with(3, { answers: {}, labels: { q: true } }), /examples\[3\]\.labels\.q/);
+  await refused([null], /examples\[0\]/);
+});

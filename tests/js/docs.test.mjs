@@ -41,8 +41,8 @@ async function application(t, linked) {
     await run("tar", ["-xzf", join(app, readdirSync(app).find((name) => name.endsWith(".tgz"))), "-C", modules]);
     renameSync(join(modules, "package"), join(modules, "fm-proxy"));
   }
-  for (const [name, from] of [["openai", "openai-7"], ["ai", "ai"], ["@ai-sdk/openai", "@ai-sdk/openai"]])
-    link(name, join(root, "tests", "js", "node_modules", from));
+  link("openai", join(root, "tests", "js", "node_modules", "openai-7"));
+  for (const name of ["ai", "@ai-sdk/openai", "ws", "@types/ws"]) link(name, join(root, "tests", "js", "node_modules", name));
   link("@types/node", join(shim, "node_modules", "@types", "node"));
   return app;
 }

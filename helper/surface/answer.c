@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "protocol/frame.h"
+#include "surface/custom.h"
 #include "surface/ignored.h"
 #include "surface/request.h"
 #include "surface/timings.h"
@@ -174,8 +175,7 @@ const struct fm_output_part *fm_answer_last_part(const struct fm_answer *answer)
 }
 
 static void draw_item_id(const struct fm_answer *answer, struct fm_output_part *part) {
-    static const char *const prefixes[] = {[FM_PART_REASONING] = "rs_", [FM_PART_CALL] = "fc_"};
-    const char *prefix = prefixes[part->kind == FM_PART_CALL ? FM_PART_CALL : FM_PART_REASONING];
+    const char *prefix = part->kind != FM_PART_CALL ? "rs_" : part->custom ? "ctc_" : "fc_";
     if (answer->surface->item_prefix) {
         bool message = part->kind == FM_PART_TEXT || part->kind == FM_PART_REFUSAL;
         fm_id_draw(part->item_id, message ? answer->surface->item_prefix : prefix);
@@ -260,9 +260,23 @@ enum fm_code fm_answer_say(struct fm_answer *answer, enum fm_output_kind kind, c
     return begin_kind(answer, kind) && fm_answer_append_raw(answer, text, len) ? FM_OK : too_large(error);
 }
 
+/* Adds what a piece of the arguments has of the text of a custom tool's call. */
+static bool append_custom(struct fm_answer *answer, const char *piece, size_t len) {
+    struct fm_buf text;
+    fm_buf_init(&text, FM_OUTPUT_MAX);
+    fm_custom_read(&answer->custom, piece, len, &text);
+    bool added = !text.failed && (text.len == 0 || fm_answer_append_raw(answer, text.data, text.len));
+    answer->output.failed |= text.failed;
+    fm_buf_free(&text);
+    return added;
+}
+
 bool fm_answer_append(struct fm_answer *answer, const char *text, size_t len) {
     const struct fm_output_part *last = fm_answer_last_part(answer);
     bool goes_on = last && last->kind == FM_PART_CALL;
+    if (goes_on && last->custom) {
+        return append_custom(answer, text, len);
+    }
     return (goes_on || len == 0 || begin_kind(answer, FM_PART_TEXT)) && fm_answer_append_raw(answer, text, len);
 }
 
@@ -295,18 +309,19 @@ enum fm_code fm_answer_state(struct fm_answer *answer, const char *state, size_t
     return kept ? FM_OK : fm_fail_no_memory(error);
 }
 
-/* Whether the request lets the answer call `name`. */
-static bool may_call(const struct fm_request *request, const char *name) {
-    const char *known = request->tool_names.data;
-    const char *end = known ? known + request->tool_names.len : NULL;
-    while (known != end && strcmp(known, name) != 0) {
-        known += strlen(known) + 1;
+/* The tool `name` (enum fm_tool_use); 0: there is none. */
+static unsigned find_tool(const struct fm_request *request, const char *name) {
+    const char *tool = request->tools.data;
+    const char *end = tool ? tool + request->tools.len : NULL;
+    while (tool != end && strcmp(tool + 1, name) != 0) {
+        tool += strlen(tool) + 1;
     }
-    return known != end;
+    return tool != end ? (unsigned char)*tool : 0;
 }
 
 enum fm_code fm_answer_call(struct fm_answer *answer, const char *name, struct fm_error *error) {
-    if (!may_call(&answer->request, name)) {
+    unsigned tool = find_tool(&answer->request, name);
+    if (!(tool & FM_TOOL_ALLOWED)) {
         return fm_fail(error, FM_INTERNAL, "the engine called an unknown tool, or one that may not be called");
     }
     if (answer->call_count == (answer->request.one_call ? 1 : FM_CALLS_MAX)) {
@@ -319,6 +334,8 @@ enum fm_code fm_answer_call(struct fm_answer *answer, const char *name, struct f
     if (!call) {
         return answer->part_count == FM_PARTS_MAX ? too_large(error) : fm_fail_no_memory(error);
     }
+    call->custom = tool & FM_TOOL_CUSTOM;
+    answer->custom = (struct fm_custom_reader){0};
     draw_item_id(answer, call);
     fm_id_draw(call->call_id, "call_");
     snprintf(call->name, sizeof call->name, "%s", name);

@@ -26,14 +26,23 @@ void fm_chat_write_head(const struct fm_answer *answer, const char *object, stru
     fm_json_key_str(w, "model", answer->model);
 }
 
+static const char *type_of(const struct fm_output_part *call) {
+    return call->custom ? "custom" : "function";
+}
+
+/* The name of the member that has a call's arguments, or its text. */
+static const char *text_of(const struct fm_output_part *call) {
+    return call->custom ? "input" : "arguments";
+}
+
 /* Begins a call, up to the value of its arguments. */
 static void begin_call(const struct fm_output_part *call, struct fm_json_writer *w) {
     fm_json_key_str(w, "id", call->call_id);
-    fm_json_key_str(w, "type", "function");
-    fm_json_key(w, "function");
+    fm_json_key_str(w, "type", type_of(call));
+    fm_json_key(w, type_of(call));
     fm_json_object_begin(w);
     fm_json_key_str(w, "name", call->name);
-    fm_json_key(w, "arguments");
+    fm_json_key(w, text_of(call));
 }
 
 static void write_calls(const struct fm_answer *answer, struct fm_json_writer *w) {
@@ -196,10 +205,11 @@ static void write_call(const struct fm_answer *answer, struct fm_cursor *cursor,
 }
 
 static void write_arguments(struct fm_answer *answer, struct fm_cursor *cursor, struct fm_json_writer *w) {
+    const struct fm_output_part *call = fm_event_open_part(answer, cursor);
     begin_call_delta(answer, fm_answer_calls_before(answer, fm_event_open_index(cursor)), w);
-    fm_json_key(w, "function");
+    fm_json_key(w, type_of(call));
     fm_json_object_begin(w);
-    fm_json_key(w, "arguments");
+    fm_json_key(w, text_of(call));
     fm_event_write_piece(answer, cursor, w);
     end_call_delta(answer, w);
 }

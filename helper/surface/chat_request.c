@@ -66,6 +66,25 @@ static const struct fm_rule call_rules[] = {
     {0},
 };
 
+static const struct fm_rule custom_called_rules[] = {
+    {.name = "name", .check = fm_check_name, .required = true},
+    {.name = "input", .check = fm_check_text, .required = true},
+    {0},
+};
+
+static const struct fm_rule custom_call_rules[] = {
+    {.name = "type", .check = fm_check_any},
+    {.name = "id", .check = fm_check_text, .min = 1, .required = true},
+    {.name = "custom", .check = fm_check_object, .members = custom_called_rules, .required = true},
+    {0},
+};
+
+static const struct fm_rule call_kinds[] = {
+    {.name = "function", .members = call_rules},
+    {.name = "custom", .members = custom_call_rules},
+    {0},
+};
+
 static const struct fm_rule message_rules[] = {
     {.name = "role", .check = fm_check_string},
     {.name = "content", .check = fm_check_any},
@@ -74,7 +93,7 @@ static const struct fm_rule message_rules[] = {
     {.name = "annotations", .check = fm_check_array},
     {.name = "parsed", .check = fm_check_any},
     {.name = "reasoning_content", .check = fm_check_string},
-    {.name = "tool_calls", .check = fm_check_functions, .members = call_rules},
+    {.name = "tool_calls", .check = fm_check_tools, .members = call_kinds},
     {.name = "tool_call_id", .check = fm_check_text, .min = 1},
     {.name = "function_call", .check = fm_check_unsupported, .note = "Use 'tool_calls' instead."},
     {.name = "audio", .check = fm_check_unsupported, .note = "fm-proxy takes no audio: leave it out."},
@@ -180,7 +199,9 @@ static void write_chat_message(struct json_object *message, struct fm_buf *scrat
         fm_json_array_begin(w);
         for (size_t i = 0; i < count; i++) {
             struct json_object *call = json_object_array_get_idx(calls, i);
-            fm_call_write(json_object_object_get(call, "id"), json_object_object_get(call, "function"), w);
+            struct json_object *custom = json_object_object_get(call, "custom");
+            struct json_object *called = custom ? custom : json_object_object_get(call, "function");
+            fm_call_write(json_object_object_get(call, "id"), called, scratch, w);
         }
         fm_json_array_end(w);
     }

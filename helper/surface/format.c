@@ -84,8 +84,8 @@ static enum fm_code check_syntax(const struct fm_rule *rule, struct json_object 
 }
 
 /* Checks the size of a schema in bytes, not characters, because an engine has to read the bytes. */
-static enum fm_code check_definition(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
-                                     struct fm_error *error) {
+enum fm_code fm_check_definition(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                                 struct fm_error *error) {
     enum fm_code code = fm_check_text(rule, value, at, error);
     size_t len = (size_t)json_object_get_string_len(value);
     return code == FM_OK && len > DEFINITION_MAX ? fm_reject_long_string(at, DEFINITION_MAX, len, error) : code;
@@ -134,7 +134,7 @@ static const char *const syntaxes[] = {"lark", "regex", NULL};
 
 const struct fm_rule fm_grammar_rules[] = {
     {.name = "syntax", .check = check_syntax, .words = syntaxes, .required = true},
-    {.name = "definition", .check = check_definition, .min = 1, .required = true},
+    {.name = "definition", .check = fm_check_definition, .min = 1, .required = true},
     {0},
 };
 
@@ -231,16 +231,32 @@ static void set_param(struct fm_error *error, const char *before, int before_len
     memcpy(error->param, param, sizeof param);
 }
 
-/* "tools[0].x" becomes "tools[0].function.x". */
-static void rename_tool_param(struct fm_error *error) {
+/* Whether the tool at `index` is a custom one. */
+static bool is_custom(const struct fm_request *request, size_t index) {
+    size_t at = 0;
+    while (index > 0 && at < request->tools.len) {
+        at += strlen(request->tools.data + at) + 1;
+        index--;
+    }
+    return at < request->tools.len && request->tools.data[at] & FM_TOOL_CUSTOM;
+}
+
+/*
+ * "tools[0].x" becomes "tools[0].function.x" in chat. Of a custom tool, the engine only can refuse what stands for the
+ * grammar.
+ */
+static void rename_tool_param(const struct fm_request *request, struct fm_error *error) {
     static const char list[] = "tools[";
-    static const char nest[] = "].function.";
+    static const char *const nests[2][2] = {{"].", "].function."},
+                                            {"].format.definition", "].custom.format.grammar.definition"}};
     size_t digits = strspn(error->param + sizeof list - 1, "0123456789");
     const char *rest = error->param + sizeof list - 1 + digits;
-    char before[sizeof list + sizeof nest + 20];
+    char before[sizeof list + 60];
     if (strncmp(error->param, list, sizeof list - 1) == 0 && digits < 20 && strncmp(rest, "].", 2) == 0) {
+        bool custom = is_custom(request, strtoul(error->param + sizeof list - 1, NULL, 10));
+        const char *nest = nests[custom][request->nested_tools];
         int len = snprintf(before, sizeof before, "%.*s%s", (int)(rest - error->param), error->param, nest);
-        set_param(error, before, len, rest + 2);
+        set_param(error, before, len, custom ? "" : rest + 2);
     }
 }
 
@@ -300,9 +316,8 @@ static void rename_param(const struct fm_request *request, struct fm_error *erro
         rename_image_param(request, image, error);
         return;
     }
-    if (request->nested_tools) {
-        rename_tool_param(error);
-    } else {
+    rename_tool_param(request, error);
+    if (!request->nested_tools) {
         rename_passed_param(error);
     }
     for (const struct fm_param_name *name = request->format_params; name && name->engine; name++) {

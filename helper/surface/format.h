@@ -24,6 +24,9 @@ extern const struct fm_rule fm_grammar_rules[]; /* the members of `fm.grammar` *
 fm_check_fn fm_check_name;
 fm_check_fn fm_check_schema;
 
+/* The checker of a grammar's definition: a text whose size in bytes is limited. */
+fm_check_fn fm_check_definition;
+
 /* Most JSON values in all schemas of a request together. */
 #define FM_SCHEMA_VALUES_MAX 32768
 

@@ -115,6 +115,17 @@ static const struct fm_rule call_rules[] = {
     {0},
 };
 
+static const struct fm_rule custom_call_rules[] = {
+    {.name = "type", .check = fm_check_any},
+    LATER_MEMBERS,
+    {.name = "id", .check = fm_check_text, .min = 1, .max = ITEM_ID_MAX},
+    {.name = "status", .check = fm_check_string},
+    {.name = "call_id", .check = fm_check_text, .min = 1, .required = true},
+    {.name = "name", .check = fm_check_name, .required = true},
+    {.name = "input", .check = fm_check_text, .required = true},
+    {0},
+};
+
 static const struct fm_rule call_output_rules[] = {
     {.name = "type", .check = fm_check_any},
     LATER_MEMBERS,
@@ -175,8 +186,7 @@ static const struct fm_dialect thought_dialect = {
 
 /* Items of the OpenAI API for tools that fm-proxy does not have. */
 static const char *const later_items[] = {
-    "compaction_trigger",      "custom_tool_call",
-    "custom_tool_call_output", "web_search_call",
+    "compaction_trigger",      "web_search_call",
     "file_search_call",        "computer_call",
     "computer_call_output",    "code_interpreter_call",
     "image_generation_call",   "local_shell_call",
@@ -194,6 +204,10 @@ static enum fm_code check_message(struct json_object *item, const struct fm_path
 
 static enum fm_code check_call(struct json_object *item, const struct fm_path *at, struct fm_error *error) {
     return fm_check_members(call_rules, item, at, error);
+}
+
+static enum fm_code check_custom_call(struct json_object *item, const struct fm_path *at, struct fm_error *error) {
+    return fm_check_members(custom_call_rules, item, at, error);
 }
 
 static enum fm_code check_call_output(struct json_object *item, const struct fm_path *at, struct fm_error *error) {
@@ -240,6 +254,8 @@ static const struct item_kind {
     {"message", "msg_", check_message},
     {"function_call", "fc_", check_call},
     {"function_call_output", "fco_", check_call_output},
+    {"custom_tool_call", "ctc_", check_custom_call},
+    {"custom_tool_call_output", "ctco_", check_call_output},
     {"reasoning", "rs_", check_reasoning},
     {"compaction", FM_COMPACTION_PREFIX, check_compaction},
     {"item_reference", NULL, check_reference},
@@ -259,13 +275,14 @@ static enum fm_code reject_item_type(struct json_object *type, const struct fm_p
     for (const char *const *name = later_items; *name; name++) {
         if (fm_string_is(type, *name)) {
             return fm_reject_unsupported(
-                at, "fm-proxy takes messages, reasoning, function calls and their outputs, and compactions only.",
+                at, "fm-proxy takes messages, reasoning, calls of functions and custom tools, their outputs, and compactions.",
                 error);
         }
     }
     return fm_reject_value(at,
-                           "Supported values are: 'message', 'function_call', 'function_call_output', 'reasoning', "
-                           "'compaction', 'item_reference'.",
+                           "Supported values are: 'message', 'function_call', 'function_call_output', "
+                           "'custom_tool_call', 'custom_tool_call_output', 'reasoning', 'compaction', "
+                           "'item_reference'.",
                            error);
 }
 
@@ -355,15 +372,23 @@ static bool is_item(struct json_object *items, size_t index, const char *type) {
     return fm_string_is(json_object_object_get(json_object_array_get_idx(items, index), "type"), type);
 }
 
+static bool is_call(struct json_object *items, size_t index) {
+    return is_item(items, index, "function_call") || is_item(items, index, "custom_tool_call");
+}
+
+static bool is_output(struct json_object *items, size_t index) {
+    return is_item(items, index, "function_call_output") || is_item(items, index, "custom_tool_call_output");
+}
+
 /* `ids` has the ids of the calls so far. */
 static enum fm_code check_call_ids(struct json_object *items, size_t index, struct json_object *ids,
                                    const struct fm_path *at, struct fm_error *error) {
     struct json_object *id = json_object_object_get(json_object_array_get_idx(items, index), "call_id");
-    if (is_item(items, index, "function_call")) {
+    if (is_call(items, index)) {
         return fm_call_note(ids, id, error);
     }
     /* the error names the list, as in OpenAI's API */
-    return is_item(items, index, "function_call_output") ? fm_call_find(ids, id, at, error) : FM_OK;
+    return is_output(items, index) ? fm_call_find(ids, id, at, error) : FM_OK;
 }
 
 enum fm_code fm_items_check_whole(struct json_object *items, struct fm_error *error) {
@@ -440,7 +465,7 @@ static void write_compaction(struct json_object *item, struct fm_buf *scratch, s
 /* Whether the item at `index` is the assistant's answer, or a part of one. */
 static bool is_answer(struct json_object *items, size_t index) {
     struct json_object *role = json_object_object_get(json_object_array_get_idx(items, index), "role");
-    return is_item(items, index, "function_call") || fm_string_is(role, "assistant");
+    return is_call(items, index) || fm_string_is(role, "assistant");
 }
 
 /* Appends the texts of the parts in `list`, which may be NULL. */
@@ -524,19 +549,19 @@ static size_t write_turn(struct json_object *items, size_t index, struct fm_buf 
     bool takes_calls = true;
     fm_json_object_begin(w);
     write_reasoning(items, thought, thought_end, scratch, w);
-    if (is_item(items, index, "function_call")) {
+    if (is_call(items, index)) {
         fm_json_key_str(w, "role", "assistant");
     } else {
         fm_message_write(&dialect, item, scratch, w);
         takes_calls = fm_string_is(json_object_object_get(item, "role"), "assistant");
         index++;
     }
-    if (takes_calls && is_item(items, index, "function_call")) {
+    if (takes_calls && is_call(items, index)) {
         fm_json_key(w, "tool_calls");
         fm_json_array_begin(w);
-        for (; is_item(items, index, "function_call"); index++) {
+        for (; is_call(items, index); index++) {
             struct json_object *call = json_object_array_get_idx(items, index);
-            fm_call_write(json_object_object_get(call, "call_id"), call, w);
+            fm_call_write(json_object_object_get(call, "call_id"), call, scratch, w);
         }
         fm_json_array_end(w);
     }
@@ -551,7 +576,7 @@ void fm_items_write_messages(struct json_object *items, struct fm_json_writer *w
     fm_buf_init(&scratch, w->buf->max);
     size_t count = json_object_array_length(items);
     for (size_t i = 0; i < count;) {
-        if (is_item(items, i, "function_call_output")) {
+        if (is_output(items, i)) {
             write_call_output(json_object_array_get_idx(items, i++), &scratch, w);
         } else if (is_item(items, i, "compaction")) {
             write_compaction(json_object_array_get_idx(items, i++), &scratch, w);

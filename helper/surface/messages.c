@@ -1,5 +1,6 @@
 /* Messages and their content, for both APIs: checks them, and writes them in the form of ENGINE.md. */
 #include "surface/messages.h"
+#include "surface/custom.h"
 #include "surface/file.h"
 #include "surface/image.h"
 
@@ -271,11 +272,16 @@ void fm_message_write(const struct fm_dialect *dialect, struct json_object *mess
 
 /* ---- calls ---- */
 
-void fm_call_write(struct json_object *id, struct json_object *call, struct fm_json_writer *w) {
+void fm_call_write(struct json_object *id, struct json_object *call, struct fm_buf *scratch, struct fm_json_writer *w) {
+    struct json_object *input = json_object_object_get(call, "input");
     fm_json_object_begin(w);
     fm_json_key_value(w, "id", id);
     fm_json_key_value(w, "name", json_object_object_get(call, "name"));
-    fm_json_key_value(w, "arguments", json_object_object_get(call, "arguments"));
+    if (input) {
+        fm_custom_write_arguments(input, scratch, w);
+    } else {
+        fm_json_key_value(w, "arguments", json_object_object_get(call, "arguments"));
+    }
     fm_json_object_end(w);
 }
 

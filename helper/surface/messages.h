@@ -64,8 +64,11 @@ void fm_content_write(const struct fm_dialect *dialect, struct json_object *cont
 /* Writes a message {"role","content"}. */
 void fm_turn_write(const char *role, const char *text, size_t len, struct fm_json_writer *w);
 
-/* Writes an entry of ENGINE.md's `tool_calls`: `call` has `name` and `arguments`. */
-void fm_call_write(struct json_object *id, struct json_object *call, struct fm_json_writer *w);
+/*
+ * Writes an entry of ENGINE.md's `tool_calls`: `call` has `name`, and `arguments` or, for a custom tool, `input`.
+ * `scratch` is overwritten.
+ */
+void fm_call_write(struct json_object *id, struct json_object *call, struct fm_buf *scratch, struct fm_json_writer *w);
 
 /*
  * Adds the id of a call to `ids`, so that an output without a call can be found. `ids` is an object, which the caller

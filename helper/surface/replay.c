@@ -99,20 +99,36 @@ static bool take_message(struct fm_answer *answer, struct json_object *item) {
     return begun && take_text(answer, refusal ? refusal : get(content, "text"));
 }
 
-static bool take_call(struct fm_answer *answer, struct json_object *item) {
+/* Restores a call; the member `text` has its arguments, or its text. */
+static bool take_call(struct fm_answer *answer, struct json_object *item, const char *text) {
     struct fm_output_part *call = take_part(answer, FM_PART_CALL, item);
     if (!call) {
         return false;
     }
     snprintf(call->name, sizeof call->name, "%s", get_text(item, "name"));
     take_id(call->call_id, get_text(item, "call_id"));
-    return take_text(answer, get(item, "arguments"));
+    return take_text(answer, get(item, text));
+}
+
+static bool take_function_call(struct fm_answer *answer, struct json_object *item) {
+    return take_call(answer, item, "arguments");
+}
+
+static bool take_custom_call(struct fm_answer *answer, struct json_object *item) {
+    bool taken = take_call(answer, item, "input");
+    if (taken) {
+        answer->parts[answer->part_count - 1].custom = true;
+    }
+    return taken;
 }
 
 static const struct {
     const char *type;
     bool (*take)(struct fm_answer *answer, struct json_object *item);
-} item_types[] = {{"reasoning", take_reasoning}, {"message", take_message}, {"function_call", take_call}};
+} item_types[] = {{"reasoning", take_reasoning},
+                  {"message", take_message},
+                  {"function_call", take_function_call},
+                  {"custom_tool_call", take_custom_call}};
 
 static bool take_item(struct fm_answer *answer, struct json_object *item) {
     for (size_t i = 0; i < sizeof item_types / sizeof item_types[0]; i++) {

@@ -172,7 +172,7 @@ void fm_request_begin(struct fm_request *request, struct json_object *body, cons
     };
     fm_buf_init(&request->job_members, JOB_MAX);
     fm_buf_init(&request->echo, JOB_MAX);
-    fm_buf_init(&request->tool_names, JOB_MAX);
+    fm_buf_init(&request->tools, JOB_MAX);
     fm_buf_init(&request->image_params, JOB_MAX);
     fm_buf_init(&request->conversation.first, JOB_MAX);
     fm_buf_init(&request->conversation.last, JOB_MAX);
@@ -237,7 +237,7 @@ void fm_request_write_no_effort(struct fm_json_writer *w) {
 enum fm_code fm_request_end(struct fm_request *request, struct fm_error *error) {
     const struct fm_buf *bufs[] = {&request->job_members,
                                    &request->echo,
-                                   &request->tool_names,
+                                   &request->tools,
                                    &request->conversation.first,
                                    &request->conversation.input,
                                    &request->prompts,
@@ -293,7 +293,7 @@ void fm_request_free(struct fm_request *request) {
     request->model = NULL;
     fm_buf_free(&request->job_members);
     fm_buf_free(&request->echo);
-    fm_buf_free(&request->tool_names);
+    fm_buf_free(&request->tools);
     fm_buf_free(&request->image_params);
     fm_conversation_free(&request->conversation);
     fm_buf_free(&request->prompts);

@@ -137,7 +137,7 @@ static void write_message_parts(const struct fm_answer *answer, size_t index, bo
 static void write_call(const struct fm_answer *answer, size_t index, bool whole, struct fm_json_writer *w) {
     fm_json_key_str(w, "call_id", answer->parts[index].call_id);
     fm_json_key_str(w, "name", answer->parts[index].name);
-    fm_json_key(w, "arguments");
+    fm_json_key(w, answer->parts[index].custom ? "input" : "arguments");
     write_text(answer, index, whole, w);
 }
 
@@ -153,7 +153,7 @@ static void write_item(const struct fm_answer *answer, size_t index, bool whole,
     const struct fm_output_part *part = &answer->parts[index];
     fm_json_object_begin(w);
     fm_json_key_str(w, "id", part->item_id);
-    fm_json_key_str(w, "type", kinds[part->kind].type);
+    fm_json_key_str(w, "type", part->custom ? "custom_tool_call" : kinds[part->kind].type);
     fm_json_key_str(w, "status", whole ? item_status(answer, index) : "in_progress");
     kinds[part->kind].write(answer, index, whole, w);
     fm_json_object_end(w);
@@ -369,8 +369,14 @@ static struct item_words item_words_of(const struct fm_answer *answer, const str
         [FM_PART_CALL] = {NULL, "response.function_call_arguments.delta", "response.function_call_arguments.done", NULL,
                           "arguments"},
     };
+    static const struct item_words custom = {.delta = "response.custom_tool_call_input.delta",
+                                             .text_done = "response.custom_tool_call_input.done",
+                                             .text = "input"};
     enum fm_output_kind kind = fm_event_open_part(answer, cursor)->kind;
     const struct reasoning_words *reasoning = words_of(answer);
+    if (fm_event_open_part(answer, cursor)->custom) {
+        return custom;
+    }
     return kind != FM_PART_REASONING ? kinds[kind]
                                      : (struct item_words){reasoning->part_added, reasoning->delta,
                                                            reasoning->text_done, reasoning->part_done, "text"};
@@ -393,7 +399,7 @@ static void write_text_done(const struct fm_answer *answer, struct fm_cursor *cu
     const struct fm_output_part *part = fm_event_open_part(answer, cursor);
     size_t index = fm_event_open_index(cursor);
     begin_part(answer, cursor, words->text_done, w);
-    if (part->kind == FM_PART_CALL) {
+    if (part->kind == FM_PART_CALL && !part->custom) {
         fm_json_key_str(w, "name", part->name);
     }
     fm_json_key(w, words->text);

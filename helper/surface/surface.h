@@ -88,6 +88,9 @@ enum fm_reasoning_dialect {
     FM_REASONING_OPEN,    /* response.reasoning.*, as Open Responses */
 };
 
+/* What an answer may do with a tool; bits. FM_TOOL_KNOWN is always set, so that the byte is no NUL. */
+enum fm_tool_use { FM_TOOL_KNOWN = 1, FM_TOOL_ALLOWED = 2, FM_TOOL_CUSTOM = 4 };
+
 struct fm_request {
     char *model; /* owned; NULL: the default model */
     struct fm_limits limits;
@@ -104,7 +107,7 @@ struct fm_request {
     bool logprobs;                             /* the answer has the log probabilities of its text's tokens */
     bool has_schema;                           /* the answer is to match a JSON schema */
     const struct fm_param_name *format_params; /* static; for fm_request_rename_param */
-    struct fm_buf tool_names;                  /* names of the tools that the answer may call; each ends with a NUL */
+    struct fm_buf tools;                       /* of each tool: an enum fm_tool_use as a byte, its name, a NUL */
     bool one_call;                             /* the answer may make one call at most */
     bool nested_tools;                         /* chat: the members of a tool lie in its member `function` */
     int64_t choices; /* how many answers, one after the other; for a compaction: tries; 0 means 1 */
@@ -234,6 +237,7 @@ struct fm_output_part {
     size_t start;                    /* where the part begins in the answer's output; it ends where the next begins */
     char call_id[FM_ID_SIZE];        /* for a call: "call_...", which the tool's output will name */
     char name[FM_TOOL_NAME_MAX + 1]; /* for a call: the name of the tool */
+    bool custom;                     /* for a call: the tool is a custom one, and the output is its text */
     char *state;                     /* for reasoning: what the engine wants back with it; owned; NULL: nothing */
     size_t state_len;
 };
@@ -262,6 +266,14 @@ struct fm_loaded {
     bool unloaded;          /* an engine existed and was ended */
 };
 
+/* How far the text of a custom tool's call was read (custom.h). All zero is the beginning of a call. */
+struct fm_custom_reader {
+    enum { FM_CUSTOM_BEFORE, FM_CUSTOM_TEXT, FM_CUSTOM_AFTER } place; /* before, in or after the text's string */
+    int quotes;                                                       /* that came before the text: 3 is its first */
+    size_t held;                                                      /* bytes of an escape that is not complete */
+    char escape[12];                                                  /* the longest one is `\ud83d\ude00` */
+};
+
 struct fm_answer {
     const struct fm_surface *surface;
     struct fm_request request;    /* owned */
@@ -286,6 +298,7 @@ struct fm_answer {
     int64_t dropped;        /* messages that the engine left out of the prompt */
     struct fm_buf logprobs; /* of the text: entries as JSON, each with a comma after it; if request.logprobs */
     struct fm_buf marks;    /* where the engine's deltas ended in the output and in `logprobs`: logprobs.c */
+    struct fm_custom_reader custom; /* of the call of a custom tool that is produced now */
     struct fm_buf report;   /* set by fm_answer_report; empty: not called */
     char schema_error[FM_MISMATCH_MAX + 1]; /* valid when `mismatch` */
     bool mismatch;                          /* the text is complete, and does not match its schema */

@@ -1,5 +1,6 @@
 /* Tools and `tool_choice`, for both APIs: the rows, the checks across fields, and the members of the job. */
 #include "surface/tools.h"
+#include "surface/custom.h"
 #include "surface/request.h"
 
 #include <json-c/json.h>
@@ -26,23 +27,26 @@ static enum fm_code check_form(const struct fm_rule *members, struct json_object
     return code;
 }
 
-static enum fm_code check_function(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
-                                   struct fm_error *error) {
+/* Checks a tool, a call or a tool's name, which depend on the type. */
+static enum fm_code check_tool(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                               struct fm_error *error) {
     struct json_object *type = NULL;
     struct fm_path type_at = {.parent = at, .key = "type"};
     enum fm_code code = fm_check_tag(value, "type", at, &type, error);
     if (code != FM_OK) {
         return code;
     }
-    if (!fm_string_is(type, "function")) {
-        return fm_reject_unsupported_value(&type_at, "fm-proxy has only tools of the type 'function'.", error);
+    const struct fm_rule *kind = fm_rule_find(rule->members, json_object_get_string(type));
+    if (!kind || !fm_string_is(type, kind->name)) { /* a text with a NUL is no type */
+        return fm_reject_unsupported_value(&type_at, "fm-proxy has tools of the types 'function' and 'custom' only.",
+                                           error);
     }
-    code = check_form(rule->members, value, at, error);
-    return code ? code : fm_check_members(rule->members, value, at, error);
+    code = fm_string_is(type, "function") ? check_form(kind->members, value, at, error) : FM_OK;
+    return code ? code : fm_check_members(kind->members, value, at, error);
 }
 
-enum fm_code fm_check_functions(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
-                                struct fm_error *error) {
+enum fm_code fm_check_tools(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                            struct fm_error *error) {
     if (!json_object_is_type(value, json_type_array)) {
         return fm_reject_type(at, value, "an array", error);
     }
@@ -55,7 +59,7 @@ enum fm_code fm_check_functions(const struct fm_rule *rule, struct json_object *
     }
     for (size_t i = 0; i < count; i++) {
         struct fm_path here = {.parent = at, .index = i};
-        enum fm_code code = check_function(rule, json_object_array_get_idx(value, i), &here, error);
+        enum fm_code code = check_tool(rule, json_object_array_get_idx(value, i), &here, error);
         if (code != FM_OK) {
             return code;
         }
@@ -84,7 +88,7 @@ static enum fm_code check_choice(const struct fm_rule *rule, struct json_object 
 
 /* ---- the rows ---- */
 
-static const char *const choice_types[] = {"function", "allowed_tools", NULL};
+static const char *const choice_types[] = {"function", "custom", "allowed_tools", NULL};
 static const char *const allowed_modes[] = {"auto", "required", NULL};
 
 static const struct fm_rule function_rules[] = {
@@ -101,43 +105,52 @@ static const struct fm_rule name_rules[] = {{.name = "name", .check = fm_check_n
 
 static const char *const callers[] = {"direct", NULL};
 
-static const struct fm_rule flat_function_rules[] = {
-    {.name = "type", .check = fm_check_any},
-    {.name = "async",
-     .check = fm_check_only_false,
-     .note = "fm-proxy waits for the output of each call: leave it out."},
-    {.name = "defer_loading",
-     .check = fm_check_only_false,
-     .note = "fm-proxy has no search for tools: the model sees all of 'tools'. Leave it out."},
-    {.name = "allowed_callers",
-     .check = fm_check_only_list,
-     .words = callers,
-     .note = "Only the model calls fm-proxy's tools: use ['direct'], or leave it out."},
-    {.members = function_rules},
+#define FLAT_MEMBERS                                                                                                   \
+    {.name = "type", .check = fm_check_any},                                                                           \
+        {.name = "async",                                                                                              \
+         .check = fm_check_only_false,                                                                                 \
+         .note = "fm-proxy waits for the output of each call: leave it out."},                                         \
+        {.name = "defer_loading",                                                                                      \
+         .check = fm_check_only_false,                                                                                 \
+         .note = "fm-proxy has no search for tools: the model sees all of 'tools'. Leave it out."},                    \
+        {.name = "allowed_callers",                                                                                    \
+         .check = fm_check_only_list,                                                                                  \
+         .words = callers,                                                                                             \
+         .note = "Only the model calls fm-proxy's tools: use ['direct'], or leave it out."}
+
+static const struct fm_rule flat_function_rules[] = {FLAT_MEMBERS, {.members = function_rules}};
+static const struct fm_rule flat_custom_rules[] = {FLAT_MEMBERS, {.members = fm_custom_rules}};
+
+static const struct fm_rule flat_tools[] = {
+    {.name = "function", .members = flat_function_rules},
+    {.name = "custom", .members = flat_custom_rules},
+    {0},
 };
 
 static const struct fm_rule flat_name_rules[] = {{.name = "type", .check = fm_check_any}, {.members = name_rules}};
 
+static const struct fm_rule flat_names[] = {
+    {.name = "function", .members = flat_name_rules},
+    {.name = "custom", .members = flat_name_rules},
+    {0},
+};
+
 static const struct fm_rule flat_allowed_rules[] = {
     {.name = "type", .check = fm_check_any},
     {.name = "mode", .check = fm_check_enum, .words = allowed_modes, .required = true},
-    {.name = "tools",
-     .check = fm_check_functions,
-     .min = 1,
-     .max = FM_TOOLS_MAX,
-     .members = flat_name_rules,
-     .required = true},
+    {.name = "tools", .check = fm_check_tools, .min = 1, .max = FM_TOOLS_MAX, .members = flat_names, .required = true},
     {0},
 };
 
 static const struct fm_rule flat_choices[] = {
     {.name = "function", .members = flat_name_rules},
+    {.name = "custom", .members = flat_name_rules},
     {.name = "allowed_tools", .members = flat_allowed_rules},
     {0},
 };
 
 const struct fm_rule fm_responses_tool_rules[] = {
-    {.name = "tools", .check = fm_check_functions, .max = FM_TOOLS_MAX, .members = flat_function_rules},
+    {.name = "tools", .check = fm_check_tools, .max = FM_TOOLS_MAX, .members = flat_tools},
     {.name = "tool_choice", .check = check_choice, .words = choice_types, .members = flat_choices},
     {.members = fm_shared_rules},
 };
@@ -150,19 +163,43 @@ static const struct fm_rule nested_function_rules[] = {
     {0},
 };
 
+static const struct fm_rule nested_custom_rules[] = {
+    {.name = "type", .check = fm_check_any},
+    {.name = "custom", .check = fm_check_object, .members = fm_nested_custom_rules, .required = true},
+    {0},
+};
+
+static const struct fm_rule nested_tools[] = {
+    {.name = "function", .members = nested_function_rules},
+    {.name = "custom", .members = nested_custom_rules},
+    {0},
+};
+
 static const struct fm_rule nested_name_rules[] = {
     {.name = "type", .check = fm_check_any},
     {.name = "function", .check = fm_check_object, .members = name_rules, .required = true},
     {0},
 };
 
+static const struct fm_rule nested_custom_name_rules[] = {
+    {.name = "type", .check = fm_check_any},
+    {.name = "custom", .check = fm_check_object, .members = name_rules, .required = true},
+    {0},
+};
+
+static const struct fm_rule nested_names[] = {
+    {.name = "function", .members = nested_name_rules},
+    {.name = "custom", .members = nested_custom_name_rules},
+    {0},
+};
+
 static const struct fm_rule allowed_rules[] = {
     {.name = "mode", .check = fm_check_enum, .words = allowed_modes, .required = true},
     {.name = "tools",
-     .check = fm_check_functions,
+     .check = fm_check_tools,
      .min = 1,
      .max = FM_TOOLS_MAX,
-     .members = nested_name_rules,
+     .members = nested_names,
      .required = true},
     {0},
 };
@@ -175,12 +212,13 @@ static const struct fm_rule nested_allowed_rules[] = {
 
 static const struct fm_rule nested_choices[] = {
     {.name = "function", .members = nested_name_rules},
+    {.name = "custom", .members = nested_custom_name_rules},
     {.name = "allowed_tools", .members = nested_allowed_rules},
     {0},
 };
 
 const struct fm_rule fm_chat_tool_rules[] = {
-    {.name = "tools", .check = fm_check_functions, .max = FM_TOOLS_MAX, .members = nested_function_rules},
+    {.name = "tools", .check = fm_check_tools, .max = FM_TOOLS_MAX, .members = nested_tools},
     {.name = "tool_choice", .check = check_choice, .words = choice_types, .members = nested_choices},
     {.members = fm_shared_rules},
 };
@@ -191,9 +229,17 @@ static size_t tool_count(const struct fm_asked_tools *asked) {
     return asked->list ? json_object_array_length(asked->list) : 0;
 }
 
-/* Returns the object that holds the members of the function in `entry`. */
+static const char *type_of(struct json_object *entry) {
+    return json_object_get_string(json_object_object_get(entry, "type"));
+}
+
+/* Returns the object that holds the members of the tool in `entry`; in chat it lies under the name of the type. */
 static struct json_object *function_of(const struct fm_asked_tools *asked, struct json_object *entry) {
-    return asked->nested ? json_object_object_get(entry, "function") : entry;
+    return asked->nested ? json_object_object_get(entry, type_of(entry)) : entry;
+}
+
+static bool is_custom(const struct fm_asked_tools *asked, size_t index) {
+    return strcmp(type_of(json_object_array_get_idx(asked->list, index)), "custom") == 0;
 }
 
 static struct json_object *tool_at(const struct fm_asked_tools *asked, size_t index) {
@@ -213,10 +259,10 @@ static size_t find_tool(const struct fm_asked_tools *asked, const char *name) {
     return i;
 }
 
-/* Refuses the name of the function at `at`. */
-static enum fm_code reject_name(const struct fm_asked_tools *asked, const struct fm_path *at, const char *note,
-                                struct fm_error *error) {
-    struct fm_path function_at = {.parent = at, .key = "function"};
+/* Refuses the name in `entry`, which is at `at`. */
+static enum fm_code reject_name(const struct fm_asked_tools *asked, struct json_object *entry, const struct fm_path *at,
+                                const char *note, struct fm_error *error) {
+    struct fm_path function_at = {.parent = at, .key = type_of(entry)};
     struct fm_path name_at = {.parent = asked->nested ? &function_at : at, .key = "name"};
     return fm_reject_value(&name_at, note, error);
 }
@@ -226,7 +272,8 @@ static enum fm_code check_names(const struct fm_asked_tools *asked, struct fm_er
     for (size_t i = 0; i < tool_count(asked); i++) {
         struct fm_path here = {.parent = &tools_at, .index = i};
         if (find_tool(asked, name_in(tool_at(asked, i))) != i) {
-            return reject_name(asked, &here, "Another tool has this name: each tool needs its own.", error);
+            return reject_name(asked, json_object_array_get_idx(asked->list, i), &here,
+                               "Another tool has this name: each tool needs its own.", error);
         }
     }
     return FM_OK;
@@ -237,7 +284,10 @@ static enum fm_code allow(struct fm_asked_tools *asked, struct json_object *entr
                           struct fm_error *error) {
     size_t index = find_tool(asked, name_in(function_of(asked, entry)));
     if (index == tool_count(asked)) {
-        return reject_name(asked, at, "'tools' has no tool with this name: name one of them.", error);
+        return reject_name(asked, entry, at, "'tools' has no tool with this name: name one of them.", error);
+    }
+    if (strcmp(type_of(entry), type_of(json_object_array_get_idx(asked->list, index))) != 0) {
+        return reject_name(asked, entry, at, "The tool with this name has another type: use that one.", error);
     }
     asked->allowed[index] = true;
     asked->some = true;
@@ -326,22 +376,29 @@ void fm_tools_note(const struct fm_asked_tools *asked, struct fm_request *reques
     request->one_call = parallel && !json_object_get_boolean(parallel);
     for (size_t i = 0; i < tool_count(asked); i++) {
         const char *name = name_in(tool_at(asked, i));
-        if (is_allowed(asked, i)) {
-            fm_buf_append(&request->tool_names, name, strlen(name) + 1);
-        }
+        unsigned use =
+            FM_TOOL_KNOWN | (is_allowed(asked, i) ? FM_TOOL_ALLOWED : 0) | (is_custom(asked, i) ? FM_TOOL_CUSTOM : 0);
+        fm_buf_append_char(&request->tools, (char)use);
+        fm_buf_append(&request->tools, name, strlen(name) + 1);
     }
 }
 
 /* ---- writing ---- */
 
-static void write_tool(struct json_object *tool, struct fm_json_writer *w) {
-    static const char *const members[] = {"name", "description", "parameters", "strict"};
+static void write_tool(const struct fm_asked_tools *asked, size_t index, struct fm_json_writer *w) {
+    static const char *const members[] = {"description", "parameters", "strict"};
+    struct json_object *tool = tool_at(asked, index);
+    bool custom = is_custom(asked, index);
     fm_json_object_begin(w);
-    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
+    fm_json_key_str(w, "name", name_in(tool));
+    for (size_t i = 0; i < sizeof members / sizeof members[0] && !custom; i++) {
         struct json_object *member = json_object_object_get(tool, members[i]);
         if (member) {
             fm_json_key_value(w, members[i], member);
         }
+    }
+    if (custom) {
+        fm_custom_write_function(tool, w);
     }
     fm_json_object_end(w);
 }
@@ -371,7 +428,7 @@ void fm_tools_write_job(const struct fm_asked_tools *asked, struct fm_json_write
     fm_json_key(w, "tools");
     fm_json_array_begin(w);
     for (size_t i = 0; i < tool_count(asked); i++) {
-        write_tool(tool_at(asked, i), w);
+        write_tool(asked, i, w);
     }
     fm_json_array_end(w);
     if (json_object_object_get(asked->body, "tool_choice")) {
@@ -383,13 +440,18 @@ void fm_tools_write_job(const struct fm_asked_tools *asked, struct fm_json_write
 }
 
 void fm_tools_write_echo(const struct fm_asked_tools *asked, struct fm_json_writer *w) {
-    static const char *const members[] = {"name", "description", "parameters", "strict"};
+    static const char *const kinds[2][5] = {{"name", "description", "parameters", "strict", NULL},
+                                            {"name", "description", NULL}};
     fm_json_array_begin(w);
     for (size_t i = 0; i < tool_count(asked); i++) {
+        bool custom = is_custom(asked, i);
         fm_json_object_begin(w);
-        fm_json_key_str(w, "type", "function");
-        for (size_t m = 0; m < sizeof members / sizeof members[0]; m++) {
-            fm_json_key_value(w, members[m], json_object_object_get(tool_at(asked, i), members[m]));
+        fm_json_key_str(w, "type", custom ? "custom" : "function");
+        for (const char *const *member = kinds[custom]; *member; member++) {
+            fm_json_key_value(w, *member, json_object_object_get(tool_at(asked, i), *member));
+        }
+        if (custom) {
+            fm_custom_write_format(tool_at(asked, i), w);
         }
         fm_json_object_end(w);
     }

@@ -13,10 +13,10 @@ extern const struct fm_rule fm_responses_tool_rules[];
 extern const struct fm_rule fm_chat_tool_rules[];
 
 /*
- * Checks a list of at least `min` and, if `max` is not 0, at most `max` objects of the type "function", each with
- * `members`.
+ * Checks a list of at least `min` and, if `max` is not 0, at most `max` objects. Each has a `type`, "function" or
+ * "custom", and the members of the row of `members` with that name.
  */
-fm_check_fn fm_check_functions;
+fm_check_fn fm_check_tools;
 
 /* The tools of a body, and which of them may be called. Borrows from the body. */
 struct fm_asked_tools {

@@ -92,7 +92,7 @@ class Types {
     if (name === "array") {
       if (schema.items === undefined) return schema.maxItems === 0 ? "never[]" : "unknown[]";
       const item = this.type(schema.items, depth);
-      return item.includes(" | ") && !item.startsWith("{") ? `(${item})[]` : `${item}[]`;
+      return schema.items.oneOf !== undefined || (item.includes(" | ") && !item.startsWith("{")) ? `(${item})[]` : `${item}[]`;
     }
     if (name !== "object") return PLAIN[name] ?? fail(`no type for ${JSON.stringify(schema)}`);
     if (schema.properties === undefined && typeof schema.additionalProperties === "object")

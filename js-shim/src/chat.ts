@@ -123,10 +123,12 @@ export class ChatChunks implements Chunks<ChatCompletionChunk> {
   }
 }
 
-function addToCall(calls: ChatToolCall[], { index, id, function: piece }: ChatToolCallDelta): void {
+function addToCall(calls: ChatToolCall[], { index, id = "", function: piece, custom }: ChatToolCallDelta): void {
   const call = calls[index];
-  if (call !== undefined) call.function.arguments += piece.arguments;
-  else calls.push({ id: id ?? "", type: "function", function: { name: "", ...piece } });
+  if (call?.type === "function") call.function.arguments += piece?.arguments ?? "";
+  else if (call !== undefined) call.custom.input += custom?.input ?? "";
+  else if (custom !== undefined) calls.push({ id, type: "custom", custom: { name: "", ...custom } });
+  else calls.push({ id, type: "function", function: { name: "", arguments: "", ...piece } });
 }
 
 /** A choice as a message; undefined: no chunk of the choice has come yet. */

@@ -85,6 +85,8 @@ export class PartialResponse {
     if (item === undefined) return;
     if (event.type === "response.function_call_arguments.delta") {
       item["arguments"] = String(item["arguments"] ?? "") + String(event["delta"]);
+    } else if (event.type === "response.custom_tool_call_input.delta") {
+      item["input"] = String(item["input"] ?? "") + String(event["delta"]);
     } else if (event.type.startsWith("response.reasoning_summary_")) {
       addTo((item["summary"] ??= []) as AnyPart[], event["summary_index"], event);
     } else {

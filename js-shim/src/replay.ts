@@ -20,18 +20,25 @@ function* fieldsOf(response: WireResponse): Generator<Fields> {
   yield { type: `response.${ended}`, response };
 }
 
+/** The member with what is streamed of a call, and its events. */
+const CALLS: ReadonlyMap<unknown, { text: string; event: string }> = new Map([
+  ["function_call", { text: "arguments", event: "response.function_call_arguments" }],
+  ["custom_tool_call", { text: "input", event: "response.custom_tool_call_input" }],
+]);
+
 function* ofItem(output_index: number, item: JsonObject): Generator<Fields> {
   const at = { item_id: item["id"], output_index };
   const parts = item["type"] === "message" && Array.isArray(item["content"]) ? (item["content"] as JsonObject[]) : null;
-  const isCall = item["type"] === "function_call";
-  const empty = { ...(parts === null ? {} : { content: [] }), ...(isCall ? { arguments: "" } : {}) };
+  const call = CALLS.get(item["type"]);
+  const empty = { ...(parts === null ? {} : { content: [] }), ...(call === undefined ? {} : { [call.text]: "" }) };
   const begun = { ...item, status: "in_progress", ...empty };
   yield { type: "response.output_item.added", output_index, item: begun };
   for (const [content_index, part] of (parts ?? []).entries()) yield* ofPart({ ...at, content_index }, part);
-  if (isCall) {
-    const { arguments: text, name } = item;
-    yield { type: "response.function_call_arguments.delta", ...at, delta: text };
-    yield { type: "response.function_call_arguments.done", ...at, arguments: text, name };
+  if (call !== undefined) {
+    const text = item[call.text];
+    const name = call.text === "arguments" ? { name: item["name"] } : {};
+    yield { type: `${call.event}.delta`, ...at, delta: text };
+    yield { type: `${call.event}.done`, ...at, [call.text]: text, ...name };
   }
   yield { type: "response.output_item.done", output_index, item };
 }

@@ -290,6 +290,14 @@ export type OutputItem =
     call_id: string;
     name: string;
     arguments: string;
+  }
+  | {
+    id: string;
+    type: "custom_tool_call";
+    status: "in_progress" | "completed" | "incomplete";
+    call_id: string;
+    name: string;
+    input: string;
   };
 
 export interface ResponseFailure {
@@ -348,13 +356,24 @@ export interface WireResponse {
     };
     verbosity: "low" | "medium" | "high";
   };
-  tools: {
+  tools: ({
     type: "function";
     name: string;
     description: string | null;
     parameters: JsonObject | null;
     strict: boolean | null;
-  }[];
+  } | {
+    type: "custom";
+    name: string;
+    description: string | null;
+    format: {
+      type: "text";
+    } | {
+      type: "grammar";
+      syntax: "regex";
+      definition: string;
+    };
+  })[];
   reasoning: {
     effort: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
     summary: "auto" | "concise" | "detailed" | null;
@@ -556,6 +575,20 @@ export type WireEvent =
     arguments: string;
   }
   | {
+    type: "response.custom_tool_call_input.delta";
+    sequence_number: number;
+    item_id: string;
+    output_index: number;
+    delta: string;
+  }
+  | {
+    type: "response.custom_tool_call_input.done";
+    sequence_number: number;
+    item_id: string;
+    output_index: number;
+    input: string;
+  }
+  | {
     type: "error";
     sequence_number: number;
     code: string | null;
@@ -593,14 +626,21 @@ export interface WireChatCompletion {
       refusal: string | null;
       annotations: never[];
       reasoning_content?: string;
-      tool_calls?: {
+      tool_calls?: ({
         id: string;
         type: "function";
         function: {
           name: string;
           arguments: string;
         };
-      }[];
+      } | {
+        id: string;
+        type: "custom";
+        custom: {
+          name: string;
+          input: string;
+        };
+      })[];
     };
     logprobs: {
       content: LogprobEntry[];
@@ -629,10 +669,14 @@ export interface ChatCompletionChunk {
       tool_calls?: {
         index: number;
         id?: string;
-        type?: "function";
-        function: {
+        type?: "function" | "custom";
+        function?: {
           name?: string;
           arguments: string;
+        };
+        custom?: {
+          name?: string;
+          input: string;
         };
       }[];
     };

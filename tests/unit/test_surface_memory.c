@@ -23,7 +23,7 @@ static bool attempt(const struct fm_surface *surface, struct json_object *params
     fm_answer_report(&answer, &report);
     fm_answer_open(&answer, 1);
     bool ok = reported && fm_answer_append(&answer, "Hello", 5);
-    if (answer.request.tool_names.len > 0) {
+    if (answer.request.tools.len > 0) {
         ok = ok && fm_answer_call(&answer, "f", &error) == FM_OK && fm_answer_append(&answer, "{}", 2);
     }
     fm_answer_finish(&answer, ok ? FM_FINISH_STOP : FM_FINISH_FAILED, NULL);

@@ -28,7 +28,7 @@ static const struct row shared_rows[] = {
     {"\"tools\":[{}]", "missing_required_parameter", "tools[0].type"},
     {"\"tools\":[{\"type\":1}]", "invalid_type", "tools[0].type"},
     {"\"tools\":[{\"type\":\"web_search\"}]", "unsupported_value", "tools[0].type"},
-    {"\"tools\":[{\"type\":\"custom\",\"name\":\"f\"}]", "unsupported_value", "tools[0].type"},
+    {"\"tools\":[{\"type\":\"function\\u0000\",\"name\":\"f\"}]", "unsupported_value", "tools[0].type"},
     {"\"tools\":[{\"type\":\"function\\u0000\",\"name\":\"f\"}]", "unsupported_value", "tools[0].type"},
     {"%s", NULL, NULL},
     {"%s,\"tool_choice\":\"auto\",\"parallel_tool_calls\":false", NULL, NULL},
@@ -267,7 +267,8 @@ static const struct row input_rows[] = {
      "invalid_value", "input[1].output[0].type"},
     {CALL("1") ",{\"type\":\"function_call_output\",\"call_id\":\"1\",\"output\":[{\"type\":\"input_image\"}]}",
      "unsupported_parameter", "input[1].output[0].type"},
-    {"{\"type\":\"custom_tool_call\"}", "unsupported_parameter", "input[0].type"},
+    {"{\"type\":\"shell_call\"}", "unsupported_parameter", "input[0].type"},
+    {"{\"type\":\"custom_tool_call\"}", "missing_required_parameter", "input[0].call_id"},
     {NULL, NULL, NULL},
 };
 
@@ -296,7 +297,8 @@ static void test_messages(void **state) {
         {CALLS(""), "missing_required_parameter", "messages[0].content"},
         {"{\"role\":\"assistant\",\"tool_calls\":{}}", "invalid_type", "messages[0].tool_calls"},
         {CALLS("{}"), "missing_required_parameter", "messages[0].tool_calls[0].type"},
-        {CALLS("{\"type\":\"custom\"}"), "unsupported_value", "messages[0].tool_calls[0].type"},
+        {CALLS("{\"type\":\"shell\"}"), "unsupported_value", "messages[0].tool_calls[0].type"},
+        {CALLS("{\"type\":\"custom\"}"), "missing_required_parameter", "messages[0].tool_calls[0].id"},
         {CALLS("{\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"\"}}"),
          "missing_required_parameter", "messages[0].tool_calls[0].id"},
         {CALLS("{\"type\":\"function\",\"id\":\"1\"}"), "missing_required_parameter",

@@ -73,7 +73,14 @@ const PART_EVENTS = {
   "response.reasoning_summary_text.delta": ["summary", "delta", "summary_text"],
   "response.reasoning_summary_text.done": ["summary", "text", "summary_text"],
 };
-const ARGUMENT_EVENTS = ["response.function_call_arguments.delta", "response.function_call_arguments.done"];
+/** The member of each kind of call that is streamed, and the kind of call of each event. */
+const CALL_TEXT = { function_call: "arguments", custom_tool_call: "input" };
+const ARGUMENT_EVENTS = {
+  "response.function_call_arguments.delta": "function_call",
+  "response.function_call_arguments.done": "function_call",
+  "response.custom_tool_call_input.delta": "custom_tool_call",
+  "response.custom_tool_call_input.done": "custom_tool_call",
+};
 const ITEM_EVENTS = ["response.output_item.added", "response.output_item.done"];
 
 /** Checks a Response object in any place: all 32 keys, and nothing null that must not be. */
@@ -90,7 +97,7 @@ export function checkResponse(response) {
   if (TOLD.includes(response.status) && !unknown) checkUsage(response.usage);
   if (response.status === "completed") assert.equal(response.error, null);
   for (const tool of response.tools)
-    for (const key of ["type", "name", "description", "parameters", "strict"])
+    for (const key of ["type", "name", "description", ...(tool.type === "custom" ? ["format"] : ["parameters", "strict"])])
       assert.ok(key in tool, `a tool without ${key}`);
   if (response.status === "incomplete")
     assert.match(response.incomplete_details.reason, /^(max_output_tokens|content_filter)$/);
@@ -120,9 +127,9 @@ function checkItem(item) {
     assert.equal(item.role, "assistant");
     item.content.forEach(checkOutputPart);
   }
-  if (item.type === "function_call") {
+  if (item.type in CALL_TEXT) {
     assert.ok(item.call_id && item.name, "a call without call_id or name");
-    assert.equal(typeof item.arguments, "string", "a call without arguments");
+    assert.equal(typeof item[CALL_TEXT[item.type]], "string", "a call without arguments");
   }
   if (item.type === "reasoning") assert.ok(Array.isArray(item.summary), "reasoning without a summary");
 }
@@ -199,7 +206,7 @@ function checkEvent(state, event) {
   assert.ok(state.phase >= 0 || state.joined, `${type} before response.created`);
   if (type === "error") return checkErrorEvent(state, event);
   assert.ok(
-    type in PART_EVENTS || ARGUMENT_EVENTS.includes(type) || ITEM_EVENTS.includes(type),
+    type in PART_EVENTS || type in ARGUMENT_EVENTS || ITEM_EVENTS.includes(type),
     `an event that the API does not have: ${type}`,
   );
   if (state.joined) return undefined;
@@ -210,7 +217,7 @@ function checkEvent(state, event) {
   assert.ok(item && !item.done, `${type} for an item that is not open`);
   if (type === "response.output_item.done") return endItem(item, event);
   assert.equal(event.item_id, item.id, `${type}: item_id`);
-  return ARGUMENT_EVENTS.includes(type) ? checkArguments(item, event) : checkPart(item, event);
+  return type in ARGUMENT_EVENTS ? checkArguments(item, event) : checkPart(item, event);
 }
 
 function checkErrorEvent(state, event) {
@@ -250,7 +257,7 @@ function addItem(state, { output_index, item }) {
   assert.ok(item.id, "an item without an id");
   if (item.type === "message") assert.deepEqual(item.content, [], "a message begins with content");
   if (item.type === "reasoning") assert.deepEqual(item.summary, [], "reasoning begins with a summary");
-  if (item.type === "function_call") assert.equal(item.arguments, "", "a call begins with arguments");
+  if (item.type in CALL_TEXT) assert.equal(item[CALL_TEXT[item.type]], "", "a call begins with arguments");
   if (item.type !== "reasoning") assert.equal(item.status, "in_progress", "an item begins with another status");
   checkItem(item);
   const parts = { content: [], summary: [] };
@@ -268,7 +275,7 @@ function endItem(item, { item: done }) {
   checkItem(done);
   assert.ok(allParts(item).every(isClosed), "an item ended before its parts");
   checkTexts(item, done);
-  if (done.type === "function_call") {
+  if (done.type in CALL_TEXT) {
     assert.ok(item.argumentsDone !== null, "a call ended before its arguments");
     assert.deepEqual([done.call_id, done.name], [item.begun.call_id, item.begun.name], "call_id or name changed");
   }
@@ -287,8 +294,8 @@ function checkTexts(item, said) {
       if (part.logprobs !== undefined) assert.deepEqual(part.logprobs, logprobs, "log probabilities were not streamed");
     });
   }
-  if (item.begun.type === "function_call")
-    assert.equal(said.arguments, item.arguments ?? "", "arguments differ from their deltas");
+  if (item.begun.type in CALL_TEXT)
+    assert.equal(said[CALL_TEXT[item.begun.type]], item.arguments ?? "", "arguments differ from their deltas");
 }
 
 function checkPart(item, event) {
@@ -337,16 +344,18 @@ function endPart(part, event) {
 }
 
 function checkArguments(item, event) {
-  assert.equal(item.begun.type, "function_call", `${event.type} of a ${item.begun.type}`);
+  const kind = ARGUMENT_EVENTS[event.type];
+  const text = CALL_TEXT[kind];
+  assert.equal(item.begun.type, kind, `${event.type} of a ${item.begun.type}`);
   assert.equal(item.argumentsDone, null, `${event.type} after done`);
   if (event.type.endsWith(".delta")) {
     assert.ok(event.delta.isWellFormed(), "a delta with half a character");
     item.arguments = (item.arguments ?? "") + event.delta;
     return;
   }
-  assert.equal(event.arguments, item.arguments, "arguments.done differs from its deltas, or there was none");
-  assert.equal(event.name, item.begun.name);
-  item.argumentsDone = event.arguments;
+  assert.equal(event[text], item.arguments, "arguments.done differs from its deltas, or there was none");
+  assert.equal(event.name, kind === "function_call" ? item.begun.name : undefined);
+  item.argumentsDone = event[text];
 }
 
 /** The final response equals what was streamed. A failed response may have stopped in the middle of an item. */
@@ -431,16 +440,17 @@ function takeDelta(state, { delta, finish_reason: reason, logprobs }) {
   assert.ok(reason !== "stop" || state.calls.length === 0, "a call, and finish_reason stop");
 }
 
-function takeCall(calls, { index, function: piece, ...rest }) {
+function takeCall(calls, { index, function: named, custom, ...rest }) {
+  const [type, text, piece] = custom === undefined ? ["function", "arguments", named] : ["custom", "input", custom];
   if ("id" in rest) {
     assert.equal(index, calls.length, "index of a call is not dense");
     assert.ok(rest.id && piece.name, "a call without id or name");
-    assert.equal(rest.type, "function");
-    assert.equal(piece.arguments, "", "the first delta of a call has arguments");
-    calls.push({ id: rest.id, type: "function", function: { name: piece.name, arguments: "" } });
+    assert.equal(rest.type, type);
+    assert.equal(piece[text], "", "the first delta of a call has arguments");
+    calls.push({ id: rest.id, type, [type]: { name: piece.name, [text]: "" } });
   } else {
-    assert.deepEqual([index, rest, Object.keys(piece)], [calls.length - 1, {}, ["arguments"]], "a piece of a call");
-    calls[index].function.arguments += piece.arguments;
+    assert.deepEqual([index, rest, Object.keys(piece)], [calls.length - 1, {}, [text]], "a piece of a call");
+    calls[index][type][text] += piece[text];
   }
 }
 

@@ -114,8 +114,14 @@ void fm_custom_write_function(struct json_object *tool, struct fm_json_writer *w
     fm_json_object_end(w);
 }
 
-void fm_custom_write_format(struct json_object *tool, struct fm_json_writer *w) {
+void fm_custom_write_echo(struct json_object *tool, struct fm_json_writer *w) {
+    struct json_object *description = json_object_object_get(tool, "description");
     struct json_object *format = json_object_object_get(tool, "format");
+    fm_json_key_str(w, "type", "custom");
+    fm_json_key_value(w, "name", json_object_object_get(tool, "name"));
+    if (description) { /* OpenAI's type has no null here */
+        fm_json_key_value(w, "description", description);
+    }
     fm_json_key(w, "format");
     if (format) {
         fm_json_value(w, format);

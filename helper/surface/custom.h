@@ -18,8 +18,8 @@ extern const struct fm_rule fm_nested_custom_rules[];
 /* Writes the members `description` and `parameters` of the function that stands for a checked custom tool. */
 void fm_custom_write_function(struct json_object *tool, struct fm_json_writer *w);
 
-/* Writes the member `format` of a checked custom tool of the Responses API, as its Response repeats it. */
-void fm_custom_write_format(struct json_object *tool, struct fm_json_writer *w);
+/* Writes the members of a checked custom tool of the Responses API, as its Response repeats them. */
+void fm_custom_write_echo(struct json_object *tool, struct fm_json_writer *w);
 
 /* Writes the member `arguments` of a call with this text. `scratch` is overwritten. */
 void fm_custom_write_arguments(struct json_object *text, struct fm_buf *scratch, struct fm_json_writer *w);

@@ -440,18 +440,17 @@ void fm_tools_write_job(const struct fm_asked_tools *asked, struct fm_json_write
 }
 
 void fm_tools_write_echo(const struct fm_asked_tools *asked, struct fm_json_writer *w) {
-    static const char *const kinds[2][5] = {{"name", "description", "parameters", "strict", NULL},
-                                            {"name", "description", NULL}};
+    static const char *const members[] = {"name", "description", "parameters", "strict"};
     fm_json_array_begin(w);
     for (size_t i = 0; i < tool_count(asked); i++) {
-        bool custom = is_custom(asked, i);
         fm_json_object_begin(w);
-        fm_json_key_str(w, "type", custom ? "custom" : "function");
-        for (const char *const *member = kinds[custom]; *member; member++) {
-            fm_json_key_value(w, *member, json_object_object_get(tool_at(asked, i), *member));
-        }
-        if (custom) {
-            fm_custom_write_format(tool_at(asked, i), w);
+        if (is_custom(asked, i)) {
+            fm_custom_write_echo(tool_at(asked, i), w);
+        } else {
+            fm_json_key_str(w, "type", "function");
+            for (size_t m = 0; m < sizeof members / sizeof members[0]; m++) {
+                fm_json_key_value(w, members[m], json_object_object_get(tool_at(asked, i), members[m]));
+            }
         }
         fm_json_object_end(w);
     }

@@ -5,6 +5,7 @@ import type {
   ChatCompletion,
   ChatCompletionChunk,
   ChatCreateParams,
+  ChatToolCallDelta,
   FmReport,
   Operation,
   RequestOptions,
@@ -64,7 +65,6 @@ export function streamChat(
 }
 
 type ChatToolCall = NonNullable<WireChatCompletion["choices"][number]["message"]["tool_calls"]>[number];
-type ChatToolCallDelta = NonNullable<ChatCompletionChunk["choices"][number]["delta"]["tool_calls"]>[number];
 
 interface PartialChoice {
   content: string;

@@ -59,6 +59,7 @@ export type {
   ChatCompletion,
   ChatCompletionChunk,
   ChatCreateParams,
+  ChatToolCallDelta,
   ChatUsage,
   CommonFmParams,
   CompactedResponse,

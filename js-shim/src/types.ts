@@ -10,6 +10,7 @@ import type {
   ResponseFailure,
   ResponseUsage,
   WireChatCompletion,
+  WireChatCompletionChunk,
   WireCompaction,
   WireCompletion,
   WireDecision,
@@ -20,7 +21,6 @@ import type {
 
 export type {
   Capabilities,
-  ChatCompletionChunk,
   ChatUsage,
   CommonFmParams,
   CompletionChunk,
@@ -301,6 +301,22 @@ export interface ChatCompletion extends Omit<WireChatCompletion, "choices" | "us
   choices: ChatChoice[];
   /** Null if it was not counted; OpenAI's type has no null. */
   usage?: ChatUsage;
+}
+
+type WireChunkChoice = WireChatCompletionChunk["choices"][number];
+
+/** A piece of a call. */
+export interface ChatToolCallDelta
+  extends Omit<NonNullable<WireChunkChoice["delta"]["tool_calls"]>[number], "type"> {
+  /** "function" or "custom". Version 6 of OpenAI's SDK has a type for the first one only. */
+  type?: any;
+}
+
+/** One chunk of a streamed chat completion. */
+export interface ChatCompletionChunk extends Omit<WireChatCompletionChunk, "choices"> {
+  choices: (Omit<WireChunkChoice, "delta"> & {
+    delta: Omit<WireChunkChoice["delta"], "tool_calls"> & { tool_calls?: ChatToolCallDelta[] };
+  })[];
 }
 
 /** A choice of a chat completion that did not fail. */

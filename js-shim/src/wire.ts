@@ -365,7 +365,7 @@ export interface WireResponse {
   } | {
     type: "custom";
     name: string;
-    description: string | null;
+    description?: string;
     format: {
       type: "text";
     } | {
@@ -654,7 +654,7 @@ export interface WireChatCompletion {
 }
 
 /** One chunk of a streamed chat completion. */
-export interface ChatCompletionChunk {
+export interface WireChatCompletionChunk {
   id: string;
   object: "chat.completion.chunk";
   created: number;

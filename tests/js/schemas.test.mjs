@@ -464,6 +464,8 @@ async function driveResponses(host) {
   await create({ input: CALL, tools: [TOOL], tool_choice: "auto", stream: true, parallel_tool_calls: false });
   const refuse = JSON.stringify([{ piece: ["reasoning", "hm"] }, { state: "S" }, { refusal: "No." }]);
   await create({ input: refuse, stream: true });
+  const custom = script({ tool_call: { name: "f", arguments: '{"input":"a"}' } });
+  await create({ input: custom, tools: [{ type: "custom", name: "f" }], stream: true });
   const read = script({ prefill_ms: 1 }, "a");
   await create({ input: read, stream: true, return_progress: true });
   await host.ok("chat.completions.create", { messages: [{ role: "user", content: read }], stream: true, return_progress: true });

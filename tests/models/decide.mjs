@@ -43,16 +43,9 @@ async function generated(input) {
 }
 
 const rows = [];
-const took = { decided: 0, generated: 0 };
-async function timed(name, work) {
-  const begun = performance.now();
-  const result = await work();
-  took[name] += performance.now() - begun;
-  return result;
-}
 for (const [i, { input, label }] of questions.entries()) {
-  const answers = await timed("decided", () => client.decide({ input, questions: { fits: QUESTION } }));
-  rows.push({ input, label, answers, generated: await timed("generated", () => generated(input)) });
+  const answers = await client.decide({ input, questions: { fits: QUESTION } });
+  rows.push({ input, label, answers, generated: await generated(input) });
   if (i % 20 === 19) console.error(`decide: ${i + 1} of ${questions.length}`);
 }
 const labelled = rows.filter(isExample).map(({ answers, label }) => ({ answers, labels: { fits: label } }));
@@ -68,12 +61,11 @@ const right = (of) => `${percent(rows, of)} | ${percent(held, of)}`;
 const probability = (of, row) => of(row).fits.probabilities[row.label ? 0 : 1].probability;
 const logOf = (of, row) => Math.log(Math.max(1e-9, probability(of, row)));
 const loss = (of) => (held.reduce((sum, row) => sum - logOf(of, row), 0) / held.length).toFixed(3);
-const seconds = (name) => `${(took[name] / 1000 / rows.length).toFixed(1)} s`;
 const examples = rows.length - held.length;
-console.log(`| | right, of ${rows.length} | right, of ${held.length} | log loss | a question |`);
-console.log("|---|---|---|---|---|");
-console.log(`| decisions | ${right((row) => row.answers.fits.value)} | ${loss((row) => row.answers)} | ${seconds("decided")} |`);
+console.log(`| | right, of ${rows.length} | right, of ${held.length} | log loss |`);
+console.log("|---|---|---|---|");
+console.log(`| decisions | ${right((row) => row.answers.fits.value)} | ${loss((row) => row.answers)} |`);
 const calibrated = percent(held, (row) => row.calibrated.fits.value);
-console.log(`| calibrated by the other ${examples} | - | ${calibrated} | ${loss((row) => row.calibrated)} | - |`);
-console.log(`| a constrained answer | ${right((row) => row.generated)} | - | ${seconds("generated")} |`);
+console.log(`| calibrated by the other ${examples} | - | ${calibrated} | ${loss((row) => row.calibrated)} |`);
+console.log(`| a constrained answer | ${right((row) => row.generated)} | - |`);
 console.log(JSON.stringify(calibration));

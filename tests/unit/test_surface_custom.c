@@ -161,8 +161,7 @@ static void an_answer_has_the_text(void **state) {
     assert_string_equal(str_at(item, "name"), "f");
     assert_int_equal(strncmp(str_at(item, "id"), "ctc_", 4), 0);
     assert_null(at(item, "arguments"));
-    assert_json(object, "tools.0",
-                "{\"type\":\"custom\",\"name\":\"f\",\"description\":null,\"format\":{\"type\":\"text\"}}");
+    assert_json(object, "tools.0", "{\"type\":\"custom\",\"name\":\"f\",\"format\":{\"type\":\"text\"}}");
     char text[16] = "";
     for (size_t i = 0; i < stream.count; i++) {
         if (strcmp(type_at(&stream, i), "response.custom_tool_call_input.delta") == 0) {

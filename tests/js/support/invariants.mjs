@@ -97,7 +97,7 @@ export function checkResponse(response) {
   if (TOLD.includes(response.status) && !unknown) checkUsage(response.usage);
   if (response.status === "completed") assert.equal(response.error, null);
   for (const tool of response.tools)
-    for (const key of ["type", "name", "description", ...(tool.type === "custom" ? ["format"] : ["parameters", "strict"])])
+    for (const key of ["type", "name", ...(tool.type === "custom" ? ["format"] : ["description", "parameters", "strict"])])
       assert.ok(key in tool, `a tool without ${key}`);
   if (response.status === "incomplete")
     assert.match(response.incomplete_details.reason, /^(max_output_tokens|content_filter)$/);

@@ -119,6 +119,41 @@ static struct fm_grammar *new_optional_keys(struct fm_grammar_vocab *vocab, int 
 
 /* ---- the tests ---- */
 
+/* Inside of a JSON string a class has no more characters than outside of it, escaped or not. */
+static void a_class_inside_of_a_string(void **state) {
+    static const struct {
+        const char *pattern;
+        const char *escapes; /* what may come after a backslash */
+    } rows[] = {
+        {"^[^\\\"]{3}$", "\\nrtbf"},       /* [^"] */
+        {"^[^\\\\\\\\]{3}$", "\"nrtbf"},   /* [^\\] */
+        {"^[^\\\\\\\\\\\"]{3}$", "nrtbf"}, /* [^\\"] */
+        {"^[^a]{3}$", "\"\\nrtbf"},        /* [^a] */
+        {"^[^\\\\n]{3}$", "\"\\rtbf"},     /* [^\n] */
+        {"^[b\\\"]{3}$", "\""},            /* [b"] */
+    };
+    (void)state;
+    struct fm_grammar_vocab *vocab = new_vocab(BYTES + 1);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char schema[200];
+        struct fm_error error;
+        snprintf(schema, sizeof schema,
+                 "{\"x-guidance\":{\"json_allowed_escapes\":\"nrbtf\\\\\\\"\"},\"type\":\"string\",\"pattern\":\"%s\"}",
+                 rows[i].pattern);
+        struct fm_grammar *grammar = new_grammar(vocab, "json_schema", schema);
+        assert_int_equal(fm_grammar_wait(grammar, GIVE_UP, &error), FM_OK);
+        assert_true(fm_grammar_take(grammar, '"') && fm_grammar_take(grammar, '\\'));
+        for (int32_t byte = 1; byte < 128; byte++) {
+            bool expected = strchr(rows[i].escapes, byte) != NULL;
+            if (fm_grammar_allows(grammar, byte) != expected) {
+                fail_msg("%s: \\%c %s", rows[i].pattern, byte, expected ? "is missing" : "is allowed");
+            }
+        }
+        fm_grammar_free(grammar);
+    }
+    fm_grammar_vocab_free(vocab);
+}
+
 static void what_is_wrong_is_told(void **state) {
     (void)state;
     struct fm_error error;
@@ -294,6 +329,7 @@ static void without_a_thread(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_class_inside_of_a_string),
         cmocka_unit_test(what_is_wrong_is_told),
         cmocka_unit_test(reasons),
         cmocka_unit_test(a_reason_amid_the_text),

@@ -105,6 +105,7 @@ test("a regular expression holds for the whole text", { skip: noModel() ?? noFor
     ["[A-Z]{3}-[0-9]{4}", /^[A-Z]{3}-[0-9]{4}$/],
     ["(?:left|right)(?: [1-9])?", /^(?:left|right)(?: [1-9])?$/],
     ['"[a-f]{1,8}"\\n', /^"[a-f]{1,8}"\n$/],
+    ['[^"]{3,12}', /^[^"]{3,12}$/],
   ]) {
     for (const seed of [1, 2, 3]) {
       const body = { input: "Call the tool.", seed, temperature: 1, max_output_tokens: 128 };
